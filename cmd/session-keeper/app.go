@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Exit codes, the same for every command. The README and each command's help
+// name them.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // something did not work
+	exitUsage       = 2   // the command line is wrong
+	exitNotFound    = 3   // no such session, or more than one
+	exitDamaged     = 4   // damage or a fault was found
+	exitRefused     = 5   // would have overwritten something
+	exitInterrupted = 130 // Ctrl-C, or a request to end
+)
+
+const programName = "session-keeper"
+
+// app is what the commands get of the world: streams, environment and clock.
+// Tests make their own; nothing in this package reads the process's.
+type app struct {
+	in   io.Reader
+	out  io.Writer
+	errw io.Writer
+
+	getenv func(string) string
+	home   string // "" if the system knows none
+	goos   string
+	cwd    func() (string, error)
+	now    func() time.Time
+
+	// colour is true when stdout is a terminal that shows colours and the
+	// user did not set NO_COLOR.
+	colour bool
+	// interactive is true when stdin and stderr are terminals: a question can
+	// be asked.
+	interactive bool
+}
+
+// processApp is the app of the running process.
+func processApp() *app {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // the settings say what they miss when they need it
+	}
+	return &app{
+		in:          os.Stdin,
+		out:         os.Stdout,
+		errw:        os.Stderr,
+		getenv:      os.Getenv,
+		home:        home,
+		goos:        runtime.GOOS,
+		cwd:         os.Getwd,
+		now:         time.Now,
+		colour:      wantsColour(os.Stdout, os.Getenv),
+		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+}
+
+func wantsColour(f *os.File, getenv func(string) string) bool {
+	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// paint wraps s in a terminal attribute ("1" bold, "2" faint, "31" red, "32"
+// green, "33" yellow) where colour is wanted.
+func (a *app) paint(attribute, s string) string {
+	if !a.colour || s == "" {
+		return s
+	}
+	return "\x1b[" + attribute + "m" + s + "\x1b[0m"
+}
+
+// exitError is an error with the exit code and the hints that go with it.
+type exitError struct {
+	code  int
+	err   error // nil: the command has said all there is to say
+	hints []string
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// fail gives err an exit code, and hints for the user in lines of their own.
+func fail(code int, err error, hints ...string) error {
+	return &exitError{code: code, err: err, hints: hints}
+}
+
+// failf is fail with a formatted message and no hint.
+func failf(code int, format string, args ...any) error {
+	return &exitError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// usagef reports a wrong command line.
+func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
+
+// quietExit ends with a code and no message: the output has said it.
+func quietExit(code int) error { return &exitError{code: code} }
+
+// run executes one command line and returns its exit code. The first Ctrl-C
+// (or SIGTERM) cancels the command's context, the second one kills.
+func run(a *app, args []string) (code int) {
+	// An unrecovered panic would exit 2, which is "wrong usage" here.
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(a.errw, "%s: error: internal error: %v\n%s", programName, p, debug.Stack())
+			code = exitFailed
+		}
+	}()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		a.say("error", "interrupted")
+		return exitInterrupted
+	}
+	return a.report(err)
+}
+
+// report prints err with its hints and returns its exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		a.say("error", err.Error())
+		return exitFailed
+	}
+	if exit.err != nil {
+		// err, not exit.err: what was wrapped around it belongs to it.
+		a.say("error", err.Error())
+	}
+	for _, hint := range exit.hints {
+		a.say("hint", hint)
+	}
+	return exit.code
+}
+
+// say writes one "session-keeper: error: …", "… hint: …" or "… warning: …"
+// to stderr. It has nowhere to report that stderr is closed.
+func (a *app) say(kind, message string) {
+	_, _ = fmt.Fprintf(a.errw, "%s: %s: %s\n", programName, kind, strings.TrimRight(message, "\n"))
+}
+
+// writeJSON prints v as one indented JSON value; text such as <id> stays as it
+// is.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
