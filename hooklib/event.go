@@ -14,8 +14,8 @@ const (
 // Event is one event of a session: [*SessionEnd], [*Stop], [*StopFailure],
 // [*SubagentStop] or [*Unknown].
 type Event interface {
-	// Common returns what all events have. It is never nil and may be changed.
-	Common() *Common
+	// Base returns what all events have. It is never nil and may be changed.
+	Base() *Common
 }
 
 // Common holds the fields that any event may have. The first four are on
@@ -37,8 +37,8 @@ type Common struct {
 	Extra map[string]json.RawMessage
 }
 
-// Common returns c itself, so that every type that embeds Common is an [Event].
-func (c *Common) Common() *Common { return c }
+// Base returns c itself, so that every type that embeds Common is an [Event].
+func (c *Common) Base() *Common { return c }
 
 // SessionEnd says that a session has ended in the client, or that another one
 // takes its place.
