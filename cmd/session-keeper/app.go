@@ -8,13 +8,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/session-keeper/session-keeper/internal/config"
 )
 
 // Exit codes, the same for every command. The README and each command's help
@@ -38,11 +39,10 @@ type app struct {
 	out  io.Writer
 	errw io.Writer
 
-	getenv func(string) string
-	home   string // "" if the system knows none
-	goos   string
-	cwd    func() (string, error)
-	now    func() time.Time
+	env config.Env
+	now func() time.Time
+
+	loaded *config.Settings // by settings
 
 	// colour is true when stdout is a terminal that shows colours and the
 	// user did not set NO_COLOR.
@@ -54,18 +54,11 @@ type app struct {
 
 // processApp is the app of the running process.
 func processApp() *app {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "" // the settings say what they miss when they need it
-	}
 	return &app{
 		in:          os.Stdin,
 		out:         os.Stdout,
 		errw:        os.Stderr,
-		getenv:      os.Getenv,
-		home:        home,
-		goos:        runtime.GOOS,
-		cwd:         os.Getwd,
+		env:         config.SystemEnv(),
 		now:         time.Now,
 		colour:      wantsColour(os.Stdout, os.Getenv),
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
@@ -74,6 +67,24 @@ func processApp() *app {
 
 func wantsColour(f *os.File, getenv func(string) string) bool {
 	return getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// settings reads the settings once per run, and prints their warnings. Commands
+// that do not need them do not call it, so that a broken settings file never
+// stands in the way of "version" or "--help".
+func (a *app) settings() (*config.Settings, error) {
+	if a.loaded != nil {
+		return a.loaded, nil
+	}
+	s, err := config.Load(a.env)
+	if err != nil {
+		return nil, fail(exitFailed, err, "correct the settings file, then try again")
+	}
+	for _, w := range s.Warnings {
+		a.say("warning", w.String())
+	}
+	a.loaded = s
+	return s, nil
 }
 
 // paint wraps s in a terminal attribute ("1" bold, "2" faint, "31" red, "32"
@@ -174,4 +185,12 @@ func writeJSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// getenv reads the environment that the command runs in.
+func (a *app) getenv(name string) string {
+	if a.env.Getenv == nil {
+		return ""
+	}
+	return a.env.Getenv(name)
 }
