@@ -26,3 +26,16 @@ var Discard Logger = discard{}
 type discard struct{}
 
 func (discard) Log(Level, string, ...any) {}
+
+// String names the level: debug, info, warn, error.
+func (l Level) String() string {
+	switch l {
+	case Debug:
+		return "debug"
+	case Info:
+		return "info"
+	case Warn:
+		return "warn"
+	}
+	return "error"
+}

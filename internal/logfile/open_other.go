@@ -1,0 +1,5 @@
+//go:build !unix
+
+package logfile
+
+const openFlags = 0
