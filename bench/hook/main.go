@@ -1,0 +1,488 @@
+//go:build unix
+
+// Command hook measures session-keeper on this machine, as ratios within one
+// run. It needs the programs in one folder (bench/run builds them), jq, zstd
+// and sha256sum, and uses nothing of the user's own home.
+//
+//	hook     start to return of the SessionEnd hook as install wires it, beside
+//	         the smallest program that could do the job and a shell script
+//	grow     archiving a session that was resumed, beside one pass over it
+//	first    archiving a session for the first time, beside zstd -3
+//
+// Medians of interleaved runs; files are in the page cache.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sys/unix"
+
+	"github.com/session-keeper/session-keeper/bench/sample"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return
+		}
+		fmt.Fprintln(os.Stderr, "hook: error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("hook", flag.ContinueOnError)
+	bin := flags.String("bin", "", "folder of the programs to measure")
+	work := flags.String("work", "", "folder to work in (it fills up to five times the largest size)")
+	sizes := flags.String("sizes", "100KB,1MB,10MB,100MB,1GB", "sizes of the transcripts")
+	runs := flags.Int("runs", 21, "runs per line; a fifth of it, at least 5, from 100 MB on")
+	only := flags.String("only", "hook,grow,first", "what to measure")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *bin == "" || *work == "" || flags.NArg() > 0 {
+		return errors.New("-bin and -work are needed, and no arguments")
+	}
+	b, err := newBench(*bin, *work, *runs)
+	if err != nil {
+		return err
+	}
+	for _, s := range strings.Split(*sizes, ",") {
+		n, err := humanize.ParseBytes(s)
+		if err != nil {
+			return fmt.Errorf("-sizes: %w", err)
+		}
+		b.sizes = append(b.sizes, int64(n))
+	}
+	parts := map[string]func() error{"hook": b.hook, "grow": b.grow, "first": b.first}
+	for _, name := range strings.Split(*only, ",") {
+		part, ok := parts[name]
+		if !ok {
+			return fmt.Errorf("-only: %q is none of hook, grow, first", name)
+		}
+		if err := part(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+type bench struct {
+	bin, work, home string
+	wired           string // the command that install wrote for SessionEnd
+	runs            int
+	sizes           []int64
+	text            *sample.Text
+	seed            uint64
+}
+
+// newBench sets up a home with the hook wired and one session archived, as on
+// any machine where session-keeper has run before.
+func newBench(bin, work string, runs int) (*bench, error) {
+	work, err := filepath.Abs(work)
+	if err != nil {
+		return nil, err
+	}
+	bin, err = filepath.Abs(bin)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{bin: bin, work: work, home: filepath.Join(work, "home"), runs: runs}
+	for _, dir := range []string{b.projects(), b.links()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the Go source: %w", err)
+	}
+	if b.text, err = sample.ReadText(filepath.Join(strings.TrimSpace(string(root)), "src")); err != nil {
+		return nil, err
+	}
+	if _, err := b.keeper("install"); err != nil {
+		return nil, err
+	}
+	if b.wired, err = readWired(filepath.Join(b.home, ".claude", "settings.json")); err != nil {
+		return nil, err
+	}
+	first, err := b.newTranscript(50_000)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.wiredHook(first); err != nil {
+		return nil, err
+	}
+	return b, b.settle(first)
+}
+
+func (b *bench) projects() string { return filepath.Join(b.home, ".claude", "projects", "-src-app") }
+func (b *bench) links() string    { return filepath.Join(b.work, "links") }
+func (b *bench) local() string    { return filepath.Join(b.home, ".local") }
+
+func readWired(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read what install wired: %w", err)
+	}
+	var settings struct {
+		Hooks map[string][]struct {
+			Hooks []struct{ Command string }
+		}
+	}
+	if err := json.Unmarshal(data, &settings); err != nil {
+		return "", fmt.Errorf("read what install wired: %w", err)
+	}
+	for _, entry := range settings.Hooks["SessionEnd"] {
+		for _, hook := range entry.Hooks {
+			return hook.Command, nil
+		}
+	}
+	return "", errors.New("install wired no SessionEnd hook")
+}
+
+// transcript is a session that can grow.
+type transcript struct {
+	*sample.Session
+	path string
+	size int64
+}
+
+func (b *bench) newTranscript(size int64) (*transcript, error) {
+	b.seed++
+	s := sample.New(b.text, b.seed, "/src/app")
+	t := &transcript{Session: s, path: filepath.Join(b.projects(), s.ID+".jsonl")}
+	return t, t.grow(size)
+}
+
+func (t *transcript) grow(add int64) error {
+	file, err := os.OpenFile(t.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = t.Write(file, add)
+	info, statErr := file.Stat()
+	if err := errors.Join(err, statErr, file.Close()); err != nil {
+		return err
+	}
+	t.size = info.Size()
+	return nil
+}
+
+func (b *bench) environment() []string {
+	return []string{"HOME=" + b.home, "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}
+}
+
+// usage is what a program took.
+type usage struct {
+	wall   time.Duration
+	memory int64 // bytes at the peak
+}
+
+// measure runs one program to its end.
+func (b *bench) measure(stdin []byte, name string, args ...string) (usage, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.Dir = b.environment(), b.work
+	cmd.Stdin = bytes.NewReader(stdin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	start := time.Now()
+	err := cmd.Run()
+	wall := time.Since(start)
+	if err != nil {
+		return usage{}, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, stderr.String())
+	}
+	memory := int64(0)
+	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		memory = int64(r.Maxrss)
+		if runtime.GOOS != "darwin" {
+			memory *= 1024 // kilobytes elsewhere
+		}
+	}
+	return usage{wall, memory}, nil
+}
+
+func (b *bench) keeper(args ...string) (usage, error) {
+	return b.measure(nil, filepath.Join(b.bin, "session-keeper"), args...)
+}
+
+func (b *bench) event(t *transcript) []byte {
+	return fmt.Appendf(nil, `{"session_id":%q,"transcript_path":%q,"cwd":"/src/app","prompt_id":"081193b4-0000-4000-8000-000000000000","hook_event_name":"SessionEnd","reason":"prompt_input_exit"}`, t.ID, t.path)
+}
+
+// wiredHook runs the hook as the client does: /bin/sh -c with the command as it
+// stands in settings.json.
+func (b *bench) wiredHook(t *transcript) (usage, error) {
+	return b.measure(b.event(t), "/bin/sh", "-c", b.wired)
+}
+
+func (b *bench) minimal(t *transcript) (usage, error) {
+	return b.measure(b.event(t), filepath.Join(b.bin, "minimal"), b.links())
+}
+
+// script is the hook that people write today.
+func (b *bench) script(t *transcript) (usage, error) {
+	const text = `set -e; event=$(cat); cp "$(printf %s "$event" | jq -r .transcript_path)" "$0/$(printf %s "$event" | jq -r .session_id)"`
+	return b.measure(b.event(t), "/bin/sh", "-c", text, b.links())
+}
+
+// settle waits until the archive holds the transcript as it is and no worker
+// has anything left to do.
+func (b *bench) settle(t *transcript) error {
+	spool := filepath.Join(b.local(), "state", "session-keeper", "spool")
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		busy, err := spooled(spool)
+		if err != nil {
+			return err
+		}
+		if !busy {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the worker has not finished %s after 5 minutes", t.ID)
+		}
+	}
+	unix.Sync()
+	return nil
+}
+
+// spooled says whether a pin or a job is left: both carry a session's id.
+func spooled(spool string) (bool, error) {
+	busy := false
+	err := filepath.WalkDir(spool, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // taken by the worker meanwhile
+		}
+		if err == nil && d.Type().IsRegular() && strings.Count(d.Name(), "-") >= 4 {
+			busy = true
+		}
+		return err
+	})
+	return busy, err
+}
+
+func median(all []usage) (wall, worst time.Duration, memory int64) {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b usage) int { return int(a.wall - b.wall) })
+	for _, u := range all {
+		memory = max(memory, u.memory)
+	}
+	return sorted[len(sorted)/2].wall, sorted[len(sorted)*95/100].wall, memory
+}
+
+func (b *bench) runsFor(size int64) int {
+	if size >= 100_000_000 {
+		return max(5, b.runs/5)
+	}
+	return b.runs
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
+
+func size(n int64) string { return humanize.Bytes(uint64(n)) }
+
+func ratio(a, b time.Duration) string { return fmt.Sprintf("%.2f", float64(a)/float64(b)) }
+
+// hook measures the start to the return of the hook.
+func (b *bench) hook() error {
+	fmt.Printf("\n## Hook, start to return (ms)\n\nwired as `%s`\n\n", b.wired)
+	fmt.Println("| transcript | session | hook median | p95 | one hard link | ratio | sh, jq, cp |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	for _, n := range b.sizes {
+		for _, resumed := range []bool{false, true} {
+			if err := b.hookLine(n, resumed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) hookLine(n int64, resumed bool) error {
+	t, err := b.newTranscript(n)
+	if err != nil {
+		return err
+	}
+	defer b.remove(t)
+	kept := filepath.Join(b.work, "kept")
+	if resumed {
+		if _, err := b.keeper("archive", t.ID); err != nil {
+			return err
+		}
+	} else if err := copyTree(b.local(), kept); err != nil {
+		return err
+	}
+	var ours, minimal, script []usage
+	for range b.runsFor(n) {
+		if resumed {
+			if err := t.grow(50_000); err != nil {
+				return err
+			}
+		}
+		for _, one := range []struct {
+			into *[]usage
+			run  func(*transcript) (usage, error)
+		}{{&minimal, b.minimal}, {&script, b.script}, {&ours, b.wiredHook}} {
+			if err := os.RemoveAll(filepath.Join(b.links(), t.ID)); err != nil {
+				return err
+			}
+			unix.Sync()
+			u, err := one.run(t)
+			if err != nil {
+				return err
+			}
+			*one.into = append(*one.into, u)
+		}
+		if err := b.settle(t); err != nil {
+			return err
+		}
+		if !resumed { // as if it had never been archived
+			if err := errors.Join(os.RemoveAll(b.local()), copyTree(kept, b.local())); err != nil {
+				return err
+			}
+		}
+	}
+	wall, worst, _ := median(ours)
+	least, _, _ := median(minimal)
+	shell, _, _ := median(script)
+	fmt.Printf("| %s | %s | %s | %s | %s | %s | %s |\n", size(n), map[bool]string{false: "new", true: "resumed"}[resumed],
+		ms(wall), ms(worst), ms(least), ratio(wall, least), ms(shell))
+	return os.RemoveAll(kept)
+}
+
+// grow measures archiving what was added to a session that is in the archive.
+func (b *bench) grow() error {
+	fmt.Println("\n## A resumed session (ms), `session-keeper archive ID`")
+	fmt.Println("\n| archived bytes | new bytes | median | sha256sum of the file | ratio |")
+	fmt.Println("|---|---|---|---|---|")
+	for _, n := range b.sizes {
+		t, err := b.newTranscript(n)
+		if err != nil {
+			return err
+		}
+		if _, err := b.keeper("archive", t.ID); err != nil {
+			return err
+		}
+		for _, add := range []int64{50_000, 1_000_000, 10_000_000} {
+			var ours, pass []usage
+			for range b.runsFor(n) / 2 {
+				if err := t.grow(add); err != nil {
+					return err
+				}
+				unix.Sync()
+				u, err := b.measure(nil, "sha256sum", t.path)
+				if err != nil {
+					return err
+				}
+				pass = append(pass, u)
+				if u, err = b.keeper("archive", t.ID); err != nil {
+					return err
+				}
+				ours = append(ours, u)
+			}
+			wall, _, _ := median(ours)
+			once, _, _ := median(pass)
+			fmt.Printf("| %s | %s | %s | %s | %s |\n", size(n), size(add), ms(wall), ms(once), ratio(wall, once))
+		}
+		b.remove(t)
+	}
+	return nil
+}
+
+// first measures archiving a session that is not in the archive yet.
+func (b *bench) first() error {
+	fmt.Println("\n## First archive, `session-keeper archive ID` beside `zstd -3`")
+	fmt.Println("\n| transcript | archive (ms) | zstd -3 (ms) | ratio | peak memory | stored | zstd -3 |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	for _, n := range b.sizes {
+		t, err := b.newTranscript(n)
+		if err != nil {
+			return err
+		}
+		kept, packed := filepath.Join(b.work, "kept"), filepath.Join(b.work, "packed.zst")
+		if err := copyTree(b.local(), kept); err != nil {
+			return err
+		}
+		before, err := treeSize(b.local())
+		if err != nil {
+			return err
+		}
+		var ours, zstd []usage
+		var stored int64
+		for range b.runsFor(n) {
+			unix.Sync()
+			u, err := b.measure(nil, "zstd", "-q", "-f", "-3", t.path, "-o", packed)
+			if err != nil {
+				return err
+			}
+			zstd = append(zstd, u)
+			unix.Sync()
+			if u, err = b.keeper("archive", t.ID); err != nil {
+				return err
+			}
+			ours = append(ours, u)
+			if stored, err = treeSize(b.local()); err != nil {
+				return err
+			}
+			if err := errors.Join(os.RemoveAll(b.local()), copyTree(kept, b.local())); err != nil {
+				return err
+			}
+		}
+		info, err := os.Stat(packed)
+		if err != nil {
+			return err
+		}
+		wall, _, memory := median(ours)
+		plain, _, _ := median(zstd)
+		fmt.Printf("| %s | %s | %s | %s | %s | %s | %s |\n", size(n), ms(wall), ms(plain), ratio(wall, plain), size(memory), size(stored-before), size(info.Size()))
+		b.remove(t)
+		if err := os.RemoveAll(kept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove makes room; what it leaves behind costs only space in the work folder.
+func (b *bench) remove(t *transcript) {
+	for _, path := range []string{t.path, filepath.Join(b.links(), t.ID)} {
+		if err := os.RemoveAll(path); err != nil {
+			fmt.Fprintln(os.Stderr, "hook: warning:", err)
+		}
+	}
+}
+
+func copyTree(from, to string) error {
+	out, err := exec.Command("cp", "-a", from, to).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("copy %s: %w: %s", from, err, out)
+	}
+	return nil
+}
+
+func treeSize(dir string) (int64, error) {
+	var total int64
+	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
+}
