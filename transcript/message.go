@@ -1,56 +1,193 @@
 package transcript
 
-import "errors"
+import "strings"
 
-// Usage is what the API counted for one message, in tokens.
+// Synthetic is the model of answers that the client wrote itself, after an API error
+// or to close a turn. It is never the session's model.
+const Synthetic = "<synthetic>"
+
+// Usage is what the API counted, in tokens.
 type Usage struct {
 	Input, Output, CacheWrite, CacheRead int64
 }
 
+func (u *Usage) read(v Value) {
+	members(v.raw, func(name, value []byte) {
+		var field *int64
+		switch string(name) {
+		case "input_tokens":
+			field = &u.Input
+		case "output_tokens":
+			field = &u.Output
+		case "cache_creation_input_tokens":
+			field = &u.CacheWrite
+		case "cache_read_input_tokens":
+			field = &u.CacheRead
+		default:
+			return // iterations repeat the totals
+		}
+		if n, ok := (Value{value}).Int(); ok && n >= 0 {
+			*field = n
+		}
+	})
+}
+
 // A Block is one content block of a message.
 type Block struct {
-	Type      string  // text, thinking, tool_use, tool_result, image, or what the record says
+	Type      string  // text, thinking, tool_use, tool_result, image, or whatever it says
 	Text      string  // of text and thinking
-	ID        string  // of a tool call
-	Name      string  // of the tool that is called
+	ID, Name  string  // of a tool call
 	Input     Value   // of a tool call, as it stands
-	ToolUseID string  // of a tool result: the call it answers
+	ToolUseID string  // of a tool result: the call that it answers
 	IsError   bool    // of a tool result
 	Content   []Block // of a tool result; a plain string is one text block
 	MediaType string  // of an image or document
 	Raw       Value   // the block as it stands
 }
 
-// A Message is the API message inside a user or assistant record.
+// A Message is the API message in a user or assistant record.
 type Message struct {
 	Role, ID, Model, StopReason string
 	Content                     []Block // a plain string is one text block
-	Plain                       bool    // content was a plain string
+	Plain                       bool    // the content is a plain string
 	Usage                       Usage
 	HasUsage                    bool
 }
 
-// ReadMessage decodes the record's message.
-func (f *Fields) ReadMessage() (Message, error) { return Message{}, errors.ErrUnsupported }
+// ReadMessage decodes the record's message. What is absent or of an unexpected type
+// is left zero: records without a message, with null, number or object content occur.
+func (f *Fields) ReadMessage() Message {
+	p := f.message()
+	m := Message{
+		Role: p.role.String(), ID: p.id.String(), Model: p.model.String(), StopReason: p.stopReason.String(),
+		Plain: p.content.IsText(),
+	}
+	m.Content = readBlocks(p.content)
+	if len(p.usage.raw) > 0 && p.usage.raw[0] == '{' {
+		m.HasUsage = true
+		m.Usage.read(p.usage)
+	}
+	return m
+}
 
-// A View says what a record is to a person who reads the conversation.
-type View uint8
+// Text returns the text blocks joined with blank lines.
+func (m *Message) Text() string {
+	var parts []string
+	for _, b := range m.Content {
+		if b.Type == "text" && b.Text != "" {
+			parts = append(parts, b.Text)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
 
-// Views.
-const (
-	ViewOther         View = iota // bookkeeping, unknown
-	ViewPrompt                    // what the user typed
-	ViewAnswer                    // text, thinking or tool calls of the model
-	ViewToolResult                // what a tool gave back
-	ViewCommand                   // a slash command
-	ViewCommandOutput             // what a local command printed, and its caveat
-	ViewInterruption              // the client's note that the user interrupted
-	ViewSummary                   // a compaction's summary
-	ViewMeta                      // put in by the client, not typed
-	ViewQueued                    // a prompt typed while the model worked
-	ViewBoundary                  // where a compaction cut
-	ViewSystem                    // other notes of the client
-)
+// messageParts are a message's members, undecoded.
+type messageParts struct {
+	role, id, model, stopReason, content, usage Value
+}
 
-// View tells what the record is to a reader.
-func (r *Record) View() View { return ViewOther }
+func (f *Fields) message() messageParts {
+	var p messageParts
+	members(f.Message.raw, func(name, value []byte) {
+		v := Value{value}
+		switch string(name) {
+		case "role":
+			p.role = v
+		case "id":
+			p.id = v
+		case "model":
+			p.model = v
+		case "stop_reason":
+			p.stopReason = v
+		case "content":
+			p.content = v
+		case "usage":
+			p.usage = v
+		}
+	})
+	return p
+}
+
+// blockParts are a content block's members, undecoded.
+type blockParts struct {
+	kind, text, thinking, id, name, input, toolUseID, isError, content, source Value
+}
+
+func (p *blockParts) read(block []byte) {
+	*p = blockParts{}
+	members(block, p.set)
+}
+
+func (p *blockParts) set(name, value []byte) {
+	v := Value{value}
+	switch string(name) {
+	case "type":
+		p.kind = v
+	case "text":
+		p.text = v
+	case "thinking":
+		p.thinking = v
+	case "id":
+		p.id = v
+	case "name":
+		p.name = v
+	case "input":
+		p.input = v
+	case "tool_use_id":
+		p.toolUseID = v
+	case "is_error":
+		p.isError = v
+	case "content":
+		p.content = v
+	case "source":
+		p.source = v
+	}
+}
+
+// readBlocks decodes content: a string, or an array of blocks.
+func readBlocks(content Value) []Block {
+	if text, ok := content.Text(); ok {
+		return []Block{{Type: "text", Text: text, Raw: content}}
+	}
+	var blocks []Block
+	elements(content.raw, func(raw []byte) bool {
+		b := Block{Raw: Value{raw}}
+		if raw[0] != '{' {
+			// No block, but nothing that stands here is to vanish.
+			b.Text = b.Raw.String()
+			blocks = append(blocks, b)
+			return true
+		}
+		var p blockParts
+		p.read(raw)
+		b.Type, b.Text = p.kind.String(), p.text.String()
+		switch b.Type {
+		case "thinking":
+			b.Text = p.thinking.String()
+		case "tool_use", "server_tool_use", "mcp_tool_use":
+			b.ID, b.Name, b.Input = p.id.String(), p.name.String(), p.input
+		case "image", "document":
+			b.MediaType = p.source.Member("media_type").String()
+		}
+		if p.toolUseID.Present() {
+			b.ToolUseID, b.IsError = p.toolUseID.String(), p.isError.True()
+			// Results do not nest: no block inside one has content of its own.
+			if text, ok := p.content.Text(); ok {
+				b.Content = []Block{{Type: "text", Text: text, Raw: p.content}}
+			} else {
+				elements(p.content.raw, func(raw []byte) bool {
+					var in blockParts
+					in.read(raw)
+					b.Content = append(b.Content, Block{
+						Type: in.kind.String(), Text: in.text.String(), Raw: Value{raw},
+						MediaType: in.source.Member("media_type").String(),
+					})
+					return true
+				})
+			}
+		}
+		blocks = append(blocks, b)
+		return true
+	})
+	return blocks
+}

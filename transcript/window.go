@@ -1,0 +1,101 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+)
+
+const (
+	firstWindow = 64 << 10 // bytes of the first look at a file's end
+	maxWindow   = 64 << 20 // bytes of the last one: more than any record that was reported
+)
+
+// A Head is what the first bytes of a transcript tell: enough for a hook, which has
+// no time for the rest.
+type Head struct {
+	SessionID, Cwd, Branch, Entrypoint, Version, Slug string // the first of each
+	FirstPrompt                                       string // as in Facts
+	Bytes                                             int64  // read
+	Whole                                             bool   // the file ended within the limit
+}
+
+// ReadHead reads until it knows the working directory, the entrypoint and the first
+// prompt, at most limit bytes. Of a record that the limit cuts off the fields before
+// the cut count.
+func ReadHead(r io.Reader, limit int64) (Head, error) {
+	var h Head
+	limited := &io.LimitedReader{R: r, N: limit}
+	s := NewScanner(limited)
+	first := func(to *string, v Value) {
+		if *to == "" {
+			*to = v.String()
+		}
+	}
+	for (h.Cwd == "" || h.Entrypoint == "" || h.FirstPrompt == "") && s.Scan() {
+		raw := s.Line().Raw
+		if s.Line().Number == 1 {
+			raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
+		}
+		f, err := ParseFields(raw)
+		if bad := (*SyntaxError)(nil); errors.As(err, &bad) && bad.Kind != Torn && bad.Kind != Glued && bad.Kind != Trailing {
+			continue
+		}
+		first(&h.SessionID, f.SessionID)
+		first(&h.Cwd, f.Cwd)
+		first(&h.Branch, f.GitBranch)
+		first(&h.Entrypoint, f.Entrypoint)
+		first(&h.Version, f.Version)
+		first(&h.Slug, f.Slug)
+		if h.FirstPrompt == "" && f.Type.Is("user") && !f.IsSidechain.True() {
+			if v, text := f.userView(); v == ViewPrompt {
+				h.FirstPrompt, _ = cutPrompt(text)
+			}
+		}
+	}
+	h.Bytes = limit - limited.N
+	h.Whole = s.stop == io.EOF && limited.N > 0
+	return h, s.Err()
+}
+
+// A Tail is what the last bytes of a transcript tell.
+type Tail struct {
+	Last  time.Time // of the last message that has a time, zero if there is none
+	Cwd   string    // of the last record that has one
+	Slugs []string  // in the part that was read
+}
+
+// ReadTail reads a transcript of the given size from its end, more and more of it
+// until it meets a message with a time: a single record may be longer than any fixed
+// window.
+func ReadTail(r io.ReaderAt, size int64) (Tail, error) {
+	for window := int64(firstWindow); ; window *= 4 {
+		from := max(0, size-window)
+		s := NewScanner(io.NewSectionReader(r, from, size-from))
+		var t Tail
+		skip := from > 0
+		for s.Scan() {
+			if skip {
+				skip = false // a record's rest
+				continue
+			}
+			f, err := ParseFields(s.Line().Raw)
+			if err != nil {
+				continue
+			}
+			t.Slugs = addName(t.Slugs, f.Slug)
+			if f.Cwd.IsText() {
+				t.Cwd = f.Cwd.String()
+			}
+			if f.Type.Is("user") || f.Type.Is("assistant") {
+				if at := f.Time(); !at.IsZero() {
+					t.Last = at
+				}
+			}
+		}
+		if err := s.Err(); err != nil || !t.Last.IsZero() || from == 0 || window >= maxWindow {
+			return t, err
+		}
+	}
+}
