@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -79,14 +80,10 @@ func readObject(r io.Reader, deadline time.Time) ([]byte, error) {
 			return buf[scan.start:scan.pos], nil
 		case len(buf) > maxEventBytes:
 			return nil, ErrTooLarge
-		case errors.Is(err, os.ErrDeadlineExceeded) && scan.depth == 0:
-			return nil, fmt.Errorf("%w in time", ErrNoEvent)
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, ErrTimeout
-		case errors.Is(err, io.EOF) && scan.depth == 0:
-			return nil, ErrNoEvent
+			return nil, unfinished(buf, fmt.Errorf("%w in time", ErrNoEvent), ErrTimeout)
 		case errors.Is(err, io.EOF):
-			return nil, ErrTruncated
+			return nil, unfinished(buf, ErrNoEvent, ErrTruncated)
 		case err != nil:
 			return nil, err
 		}
@@ -98,6 +95,22 @@ func readObject(r io.Reader, deadline time.Time) ([]byte, error) {
 		}
 	}
 }
+
+// unfinished returns the error for input that ended, or was given up, before
+// an object was complete: nothing, or one that had begun.
+func unfinished(buf []byte, nothing, begun error) error {
+	rest := bytes.TrimLeft(bytes.TrimPrefix(buf, []byte(bom)), " \t\r\n")
+	switch {
+	case len(rest) == 0, len(buf) < len(bom) && bytes.HasPrefix([]byte(bom), buf):
+		return nothing
+	case rest[0] == '{':
+		return begun
+	}
+	return ErrNotObject
+}
+
+// bom is the byte order mark of UTF-8, which some programs write.
+const bom = "\xEF\xBB\xBF"
 
 // objectScanner finds the end of a JSON object in bytes that grow.
 type objectScanner struct {
@@ -146,26 +159,26 @@ func (s *objectScanner) feed(buf []byte) (done bool, err error) {
 	return false, nil
 }
 
-// begin looks for the start of the object. It is called again from the first
-// byte until it has found one, which costs nothing: a few bytes decide.
+// begin looks for the start of the object.
 func (s *objectScanner) begin(buf []byte) (waiting bool, err error) {
-	const bom = "\xEF\xBB\xBF"
 	switch {
 	case bytes.HasPrefix(buf, []byte("\xFF\xFE")), bytes.HasPrefix(buf, []byte("\xFE\xFF")),
 		bytes.HasPrefix(buf, []byte("{\x00")), bytes.HasPrefix(buf, []byte("\x00{")):
 		return false, ErrUTF16
+	case len(buf) == 1 && strings.IndexByte("{\x00\xFF\xFE", buf[0]) >= 0:
+		return true, nil // the second byte tells whether it is UTF-16
 	case len(buf) < len(bom) && bytes.HasPrefix([]byte(bom), buf):
 		return true, nil
 	}
-	i := 0
-	if bytes.HasPrefix(buf, []byte(bom)) {
-		i = len(bom)
+	if s.pos == 0 && bytes.HasPrefix(buf, []byte(bom)) {
+		s.pos = len(bom)
 	}
-	for ; i < len(buf); i++ {
-		switch buf[i] {
+	for ; s.pos < len(buf); s.pos++ {
+		switch buf[s.pos] {
 		case ' ', '\t', '\r', '\n':
 		case '{':
-			s.start, s.pos, s.depth = i, i+1, 1
+			s.start, s.depth = s.pos, 1
+			s.pos++
 			return false, nil
 		default:
 			return false, ErrNotObject

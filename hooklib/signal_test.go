@@ -1,0 +1,76 @@
+//go:build unix
+
+package hooklib
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Writes to streams whose readers have gone are errors, not the end.
+func TestMainSurvivesLateWrites(t *testing.T) {
+	cmd := hookCommand(t, "chatty")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(stdin, sampleEnd); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stderr).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	for _, c := range []io.Closer{stdout, stderr, stdin} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// SE-10: a signal does not cut a handler off.
+func TestMainFinishesOnSignal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		cmd := hookCommand(t, "patient")
+		cmd.Stdin = strings.NewReader(sampleEnd)
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(stdout)
+		if line, err := lines.ReadString('\n'); err != nil || line != "ready\n" {
+			t.Fatalf("%v: %q, %v", sig, line, err)
+		}
+		for range 2 { // the client may send more than one
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rest, err := io.ReadAll(lines)
+		if err != nil || string(rest) != "finished\n" {
+			t.Errorf("%v: %q, %v", sig, rest, err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", sig, err)
+		}
+	}
+}
