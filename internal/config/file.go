@@ -41,7 +41,7 @@ func (s *Settings) readFile(path string) error {
 			}
 			return &Error{File: path, Line: parse.Position.Line, Err: errors.New(text)}
 		}
-		return &Error{File: path, Err: err}
+		return wrongType(path, text, err)
 	}
 
 	lines := keyLines(text)
@@ -58,6 +58,36 @@ func (s *Settings) readFile(path string) error {
 		})
 	}
 	return s.check(path, lines)
+}
+
+// kinds are the TOML types of what the file may hold, in words for people.
+var kinds = []struct{ key, kind, words string }{
+	{"archive", "Hash", "a table"},
+	{"archive.root", "String", "a string"},
+	{"archive.exclude", "Array", "a list of strings"},
+	{"archive.inline", "String", "a string"},
+	{"client", "Hash", "a table"},
+	{"client.config_dirs", "Array", "a list of strings"},
+	{"log", "Hash", "a table"},
+	{"log.days", "Integer", "a whole number"},
+}
+
+// wrongType returns the error for a value of another type than it should
+// have, which the TOML library tells without its place.
+func wrongType(path, text string, err error) error {
+	var values map[string]any
+	meta, decodeErr := toml.Decode(text, &values)
+	if decodeErr != nil {
+		return &Error{File: path, Err: err}
+	}
+	lines := keyLines(text)
+	for _, k := range kinds {
+		key := strings.Split(k.key, ".")
+		if meta.IsDefined(key...) && meta.Type(key...) != k.kind {
+			return &Error{File: path, Line: lines[k.key], Err: fmt.Errorf("%s: must be %s", k.key, k.words)}
+		}
+	}
+	return &Error{File: path, Err: err}
 }
 
 // check refuses values that mean nothing.

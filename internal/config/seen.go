@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/session-keeper/session-keeper/internal/durable"
 )
@@ -79,7 +78,7 @@ func recall(state, kind string) ([]string, error) {
 			continue // a temporary, or not ours
 		}
 		data, err := os.ReadFile(filepath.Join(folder, e.Name()))
-		dir := strings.TrimSuffix(string(data), "\n")
+		dir := string(data)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
