@@ -1,35 +1,11 @@
 package archive
 
 import (
-	"errors"
 	"io/fs"
 	"time"
 
 	"github.com/google/uuid"
 )
-
-var (
-	// ErrNotStore says that a folder holds no store.
-	ErrNotStore = errors.New("not a session-keeper store")
-	// ErrNoSession says that a store holds nothing of a session.
-	ErrNoSession = errors.New("session is not in the store")
-	// ErrForgotten says that a session was forgotten and must stay so.
-	ErrForgotten = errors.New("session was forgotten")
-	// ErrDamaged says that bytes in the store are not what they were.
-	ErrDamaged = errors.New("damaged")
-	// ErrChanging says that a source kept changing in place while it was read.
-	ErrChanging = errors.New("source keeps changing while it is read")
-)
-
-// An UnsupportedError says that a store needs something this program lacks.
-type UnsupportedError struct {
-	Root    string
-	Version int    // the store's version, if that is what is unknown; else 0
-	Feature string // the unknown feature or hash, if that is it
-	Write   bool   // reading is possible, writing is not
-}
-
-func (e *UnsupportedError) Error() string { return "store " + e.Root + " needs a newer session-keeper" }
 
 // Transcript is the family of a session's main file. It is the one family
 // that the store treats specially: when its archived bytes no longer begin
@@ -139,6 +115,8 @@ type Generation struct {
 	Project   Project
 	Files     []File // sorted by family and path
 	LeftOut   []LeftOut
+
+	depth int // bases below its manifest
 }
 
 // A File is one file of a generation.
@@ -150,64 +128,8 @@ type File struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	Gone    bool // no longer at the source when the generation was taken
-}
 
-// A History is all that is known of one session.
-type History struct {
-	SessionID   string
-	Generations []*Generation // parents before children
-	Problems    []Problem
-}
-
-// Latest returns the newest generation: the one at the end of the longest chain.
-func (h *History) Latest() *Generation { return nil }
-
-// Lineages returns the lineages, oldest first.
-func (h *History) Lineages() []Lineage { return nil }
-
-// Find returns the generation that a number, an id or a prefix of at least
-// four characters of a hash or id names. ErrNoGeneration, ErrAmbiguous.
-func (h *History) Find(name string) (*Generation, error) { return nil, errNotBuilt }
-
-var (
-	// ErrNoGeneration says that no generation has the name asked for.
-	ErrNoGeneration = errors.New("no such generation")
-	// ErrAmbiguous says that more than one generation has it.
-	ErrAmbiguous = errors.New("more than one generation matches")
-)
-
-// A Lineage is a line of generations, each of which extends the one before.
-type Lineage struct {
-	ID          uuid.UUID
-	Generations []*Generation
-}
-
-// A Problem is one piece of damage.
-type Problem struct {
-	Session  string // session id, if known
-	Manifest string // file name of a manifest
-	Segment  string // hash of a segment
-	Family   string
-	Path     string
-	Err      error
-}
-
-// VerifyOptions steer Verify.
-type VerifyOptions struct {
-	Session  string // one session; empty: all
-	Progress func(done, total int64)
-}
-
-// A Report is the outcome of Verify.
-type Report struct {
-	Sessions     int
-	Generations  int
-	Files        int // distinct versions of files
-	Segments     int
-	Bytes        int64 // raw bytes of the segments
-	StoredBytes  int64
-	Unreferenced int // segments that no manifest names: harmless leftovers
-	Problems     []Problem
+	pieces *pieceList
 }
 
 // ForgetOptions steer Forget.
