@@ -45,8 +45,8 @@ type Log struct {
 	told    bool // stderr has had its line
 }
 
-// New returns the log of program in dir, an absolute path. Nothing is created
-// before the first line. A nil now is time.Now, a nil stderr is nowhere.
+// New returns the log of program in dir, an absolute path or "" if there is no
+// place for it. Nothing is created before the first line. A nil now is time.Now, a nil stderr is nowhere.
 func New(dir, program string, stderr io.Writer, now func() time.Time) *Log {
 	if now == nil {
 		now = time.Now
@@ -137,7 +137,13 @@ func (w *lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// errNoDir says that there is no place for log files.
+var errNoDir = errors.New("no folder for it")
+
 func (w *lineWriter) append(line []byte) error {
+	if !filepath.IsAbs(w.path) {
+		return errNoDir // never a file in the session's own directory
+	}
 	f, err := openAppend(w.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := durable.MkdirAll(filepath.Dir(w.path)); err != nil {

@@ -116,3 +116,6 @@ func shorten(s string) string {
 	}
 	return s[:most] + "…"
 }
+
+// IsOff tells whether the variable switches this run off.
+func IsOff(getenv func(string) string) bool { return isOff(getenv(Variable)) }
