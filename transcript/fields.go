@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -61,10 +62,10 @@ func (v Value) Is(s string) bool {
 		return false
 	}
 	in := v.raw[1 : len(v.raw)-1]
-	if bytes.IndexByte(in, '\\') < 0 {
-		return string(in) == s
+	if bytes.IndexByte(in, '\\') >= 0 || strings.Contains(s, "\ufffd") {
+		return v.String() == s // escapes, or bad UTF-8
 	}
-	return v.String() == s
+	return string(in) == s
 }
 
 // True reports whether the value is the literal true. The client takes nothing

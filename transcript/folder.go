@@ -28,7 +28,7 @@ const (
 // units, its first 200, a dash, and a hash of the path follow (observed on 2.1.332).
 // Different directories may share a name; it cannot be turned back into a path.
 func FolderName(dir string) string {
-	units := utf16.Encode([]rune(dir))
+	units := unitsOf(dir)
 	name := dashed(units)
 	if len(name) <= maxFolder {
 		return name
@@ -39,11 +39,23 @@ func FolderName(dir string) string {
 // olderFolderName is the name that older builds of the client made of a long path:
 // with another hash. It is "" for a short one.
 func olderFolderName(dir string) string {
-	name := dashed(utf16.Encode([]rune(dir)))
+	name := dashed(unitsOf(dir))
 	if len(name) <= maxFolder {
 		return ""
 	}
 	return name[:maxFolder] + "-" + strconv.FormatUint(wyhash([]byte(dir)), 36)
+}
+
+// unitsOf returns the UTF-16 units of a path. One that is no UTF-8 is taken as the
+// client takes such text in records; for paths this was not observed.
+func unitsOf(path string) []uint16 {
+	units := make([]uint16, 0, len(path))
+	for b := []byte(path); len(b) > 0; {
+		r, n := decodeRune(b)
+		units = utf16.AppendRune(units, r)
+		b = b[n:]
+	}
+	return units
 }
 
 // dashed encodes a path; the result has one byte for each unit.

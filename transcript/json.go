@@ -417,7 +417,7 @@ func unescape(dst, raw []byte, max int) []byte {
 				i++
 				continue
 			}
-			r, n := utf8.DecodeRune(raw[i:])
+			r, n := decodeRune(raw[i:])
 			if !put(r) {
 				return dst
 			}
@@ -460,6 +460,42 @@ func unescape(dst, raw []byte, max int) []byte {
 		}
 	}
 	return dst
+}
+
+// decodeRune is utf8.DecodeRune, but of bytes that are no UTF-8 it takes as many for
+// one U+FFFD as the client does: a character that is cut off counts once, not once
+// for each byte (observed on 2.1.332; it is the rule of the WHATWG's decoders).
+func decodeRune(b []byte) (rune, int) {
+	r, n := utf8.DecodeRune(b)
+	if r != utf8.RuneError || n != 1 {
+		return r, n
+	}
+	// The second byte's range depends on the first, further ones are 80 to BF.
+	low, high := byte(0x80), byte(0xBF)
+	var want int
+	switch c := b[0]; {
+	case 0xC2 <= c && c <= 0xDF:
+		want = 2
+	case 0xE0 <= c && c <= 0xEF:
+		want = 3
+	case 0xF0 <= c && c <= 0xF4:
+		want = 4
+	}
+	switch b[0] {
+	case 0xE0:
+		low = 0xA0
+	case 0xED:
+		high = 0x9F
+	case 0xF0:
+		low = 0x90
+	case 0xF4:
+		high = 0x8F
+	}
+	for n < want && n < len(b) && low <= b[n] && b[n] <= high {
+		n++
+		low, high = 0x80, 0xBF
+	}
+	return utf8.RuneError, n
 }
 
 // unit reads the four hexadecimal digits at i, -1 if they are not there.

@@ -110,7 +110,7 @@ func (s *Scanner) give(to int, length int64, terminated bool) {
 func (s *Scanner) makeRoom() {
 	unread := s.end - s.start
 	switch {
-	case len(s.buf) > baseBuffer && unread < baseBuffer/2 && s.quiet/8 > len(s.buf):
+	case len(s.buf) > baseBuffer && unread < baseBuffer/2 && s.quiet > len(s.buf):
 		s.resize(baseBuffer)
 	case unread == len(s.buf):
 		size := max(baseBuffer, 2*len(s.buf))
