@@ -75,41 +75,37 @@ func MkdirAll(dir string) error {
 		at = parent
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
-		at := missing[i]
-		made := false
-		err := step("mkdir", at, func() error {
-			err := os.Mkdir(at, dirMode)
-			switch {
-			case err == nil:
-				made = true
-				return ensureMode(at, dirMode)
-			case errors.Is(err, fs.ErrExist):
-				// Another process was quicker. It may not have synced yet, so
-				// the parent is synced below all the same.
-				fi, statErr := os.Stat(at)
-				if statErr != nil {
-					return statErr
-				}
-				if !fi.IsDir() {
-					return &fs.PathError{Op: "mkdir", Path: at, Err: errNotDir}
-				}
-				return nil
-			}
-			return err
-		})
-		if err != nil {
+		if err := Mkdir(missing[i]); err != nil {
 			return err
 		}
-		if err := SyncDir(filepath.Dir(at)); err != nil {
-			// A parent that is not ours to read or to sync is no reason to
-			// stop, but only if the folder was there before us.
-			if !made && errors.Is(err, fs.ErrPermission) {
-				continue
-			}
+		// Also if another process was quicker: it may not have synced yet.
+		if err := SyncDir(filepath.Dir(missing[i])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Mkdir makes one folder, mode 0700 whatever the umask, if it is not there
+// yet. Nothing is synced.
+func Mkdir(dir string) error {
+	return step("mkdir", dir, func() error {
+		err := os.Mkdir(dir, dirMode)
+		if err == nil {
+			return ensureMode(dir, dirMode)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		fi, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: dir, Err: errNotDir}
+		}
+		return nil
+	})
 }
 
 // ensureMode gives path the mode that it was asked to be created with where

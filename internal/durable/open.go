@@ -34,7 +34,7 @@ func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	if err == nil {
 		if !fi.Mode().IsRegular() {
 			err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
-		} else if !ownedByUser(fi) {
+		} else if !OwnedByUser(fi) {
 			err = &fs.PathError{Op: "open", Path: path, Err: ErrNotOwned}
 		}
 	}

@@ -21,7 +21,8 @@ func retry(call func() error) error {
 	}
 }
 
-func ownedByUser(fi fs.FileInfo) bool {
+// OwnedByUser tells whether a file belongs to the user who runs this program.
+func OwnedByUser(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }

@@ -13,9 +13,9 @@ import (
 
 const openNonblock = 0
 
-// ownedByUser does not ask: what a user can open in their own profile is theirs
-// by the access lists that Windows gives it.
-func ownedByUser(fs.FileInfo) bool { return true }
+// OwnedByUser is always true: what a user can open in their own profile is
+// theirs by the access lists that Windows gives it.
+func OwnedByUser(fs.FileInfo) bool { return true }
 
 // FileID is false: a FileInfo does not carry it on Windows. See [OpenID].
 func FileID(fs.FileInfo) (ID, bool) { return ID{}, false }
