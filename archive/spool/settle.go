@@ -244,17 +244,15 @@ func (d *drainer) drop(u *unit) error {
 		errs = append(errs, removeIfThere(filepath.Join(d.dir, pinsDir, s.String())))
 	}
 	if u.tree {
-		_, err := removeTree(filepath.Join(d.dir, sideDir, treeName{u.Store, u.Session}.String()))
-		errs = append(errs, err)
+		errs = append(errs, removeTree(filepath.Join(d.dir, sideDir, treeName{u.Store, u.Session}.String())))
 	}
 	return errors.Join(errs...)
 }
 
-// removeTree removes a folder of side pins with all that is in it, and counts
-// the files.
-func removeTree(root string) (files int, err error) {
+// removeTree removes a folder of side pins with all that is in it.
+func removeTree(root string) error {
 	var folders []string
-	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -264,7 +262,6 @@ func removeTree(root string) (files int, err error) {
 			folders = append(folders, path)
 			return nil
 		}
-		files++
 		return removeIfThere(path)
 	})
 	for _, f := range slices.Backward(folders) {
@@ -272,5 +269,5 @@ func removeTree(root string) (files int, err error) {
 			err = removeIfThere(f)
 		}
 	}
-	return files, err
+	return err
 }

@@ -13,10 +13,9 @@ import (
 // It leaves no child behind to wait for. The worker sees only the part of the
 // environment that tells it where things are; the rest may hold secrets.
 //
-// The worker calls [LowerPriority] first, to leave the processor to others.
-//
-// On Unix a shell in between starts the worker in the background and ends at
-// once; without a shell the worker stays a child. On Windows the worker is
+// On Unix a shell in between starts the worker in the background, by way of
+// nice where there is such a program, and ends at once; without a shell the
+// worker stays a child. On Windows the worker is
 // detached, in a process group of its own, and leaves the job of its parent if
 // that lets it.
 func Start(binary string, args ...string) error {

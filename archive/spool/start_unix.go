@@ -11,12 +11,10 @@ import (
 	"syscall"
 )
 
-// niceness is how much a worker steps back behind other processes, 0 to 19.
-const niceness = 10
-
 // detach runs its arguments in the background, as a process that is nobody's
 // child once the shell has ended.
-const detach = `"$0" "$@" </dev/null >/dev/null 2>&1 &`
+const detach = `if command -v nice >/dev/null; then set -- nice -n 10 "$0" "$@"; else set -- "$0" "$@"; fi
+"$@" </dev/null >/dev/null 2>&1 &`
 
 func start(binary string, args, env []string) error {
 	// Whether the worker can be run at all is not seen through a shell.

@@ -107,14 +107,26 @@ func Status(dir string) (Summary, error) {
 }
 
 // Purge removes every trace of a session from the spool dir: jobs, parked ones
-// and those set aside, pins, snapshots and side files. It says how many files
-// that were. A drainer that is working on the session at the time writes
+// and those set aside, pins, snapshots and side files. A drainer that is working on the session at the time writes
 // nothing of it back. A spool that does not exist has none.
-func Purge(dir, sessionID string) (int, error) {
+func Purge(dir, sessionID string) (failed error) {
 	if !ValidSessionID(sessionID) {
-		return 0, errors.New("purge: session id is not valid")
+		return errors.New("purge: session id is not valid")
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	p := &purger{id: sessionID}
+	unlock, err := durable.TryLock(filepath.Join(dir, lockFile), durable.Exclusive)
+	if err == nil {
+		// Nobody is making a copy, so what looks like one in the making was
+		// left behind, and may be of this session.
+		_, err := durable.Sweep(filepath.Join(dir, pinsDir), 0, time.Unix(1<<40, 0))
+		p.errs = append(p.errs, err)
+		defer func() { failed = errors.Join(failed, unlock()) }()
+	} else if !errors.Is(err, durable.ErrLocked) {
+		p.errs = append(p.errs, err)
+	}
 	for _, sub := range []string{jobsDir, parkedDir, pinsDir, settlingDir, sideDir, asideDir, "."} {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -137,29 +149,29 @@ func Purge(dir, sessionID string) (int, error) {
 				}
 			}
 		}
-		if p.removed > 0 && sub != "." {
+		if p.removed {
 			p.errs = append(p.errs, durable.SyncDir(filepath.Join(dir, sub)))
+			p.removed = false
 		}
 	}
-	return p.removed, errors.Join(p.errs...)
+	return errors.Join(p.errs...)
 }
 
 type purger struct {
 	id      string
-	removed int
+	removed bool // something, from the folder at hand
 	errs    []error
 }
 
 func (p *purger) remove(path string, isDir bool) {
 	var err error
 	if isDir {
-		n := 0
-		n, err = removeTree(path)
-		p.removed += n
-	} else if err = durable.Remove(path); err == nil {
-		p.removed++
+		err = removeTree(path)
+	} else {
+		err = removeIfThere(path)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	p.removed = true
+	if err != nil {
 		p.errs = append(p.errs, err)
 	}
 }
