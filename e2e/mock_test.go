@@ -34,6 +34,7 @@ type request struct {
 	Model    string            `json:"model"`
 	Stream   bool              `json:"stream"`
 	Messages []json.RawMessage `json:"messages"`
+	System   json.RawMessage   `json:"system"`
 	Tools    []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
