@@ -1,0 +1,212 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/session-keeper/session-keeper/archive/spool"
+	"github.com/session-keeper/session-keeper/internal/install"
+	"github.com/session-keeper/session-keeper/internal/keeper"
+	"github.com/session-keeper/session-keeper/internal/logfile"
+	"github.com/session-keeper/session-keeper/internal/optout"
+	"github.com/session-keeper/session-keeper/transcript"
+)
+
+// checkLastEvent tells what the log says of the last event that reached us.
+func checkLastEvent(_ context.Context, w *World) []Finding {
+	if w.Settings == nil {
+		return nil
+	}
+	var last *logfile.Entry
+	failures := 0
+	err := logfile.Entries(keeper.LogDir(w.Settings.Paths.State), func(e logfile.Entry) bool {
+		if w.Now.Sub(e.Time) > soon {
+			return false
+		}
+		if last == nil {
+			last = &e
+		}
+		if e.Level == "error" {
+			failures++
+		}
+		return true
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []Finding{note("log-unreadable", "", "the log cannot be read: %v", err)}
+	}
+	if last == nil {
+		return []Finding{note("no-event", "", "no event of the last seven days is in the log: end a session of Claude Code, then look again")}
+	}
+	when := humanize.RelTime(last.Time, w.Now, "ago", "ahead")
+	what := last.Message
+	if err, isText := last.Fields["error"].(string); isText && err != "" {
+		what += ": " + err
+	}
+	var found []Finding
+	if last.Level == "error" {
+		found = append(found, problem("last-failed", fixArchive, "the last thing in the log, %s, is a failure of %s: %s", when, last.Program, what))
+		failures--
+	} else {
+		found = append(found, ok("last-event", "last in the log, %s: %s: %s", when, last.Program, what))
+	}
+	if failures > 0 {
+		found = append(found, note("failures", "look into "+keeper.LogDir(w.Settings.Paths.State), "failures in the log of the last seven days: %d", failures))
+	}
+	return found
+}
+
+// recommendedDays keeps transcripts for a hundred years. Zero does not: old
+// clients wiped everything at it, newer ones refuse the whole settings file.
+const recommendedDays = 36500
+
+// checkRetention looks how long the client keeps transcripts.
+func checkRetention(_ context.Context, w *World) []Finding {
+	dir := w.clientDir()
+	if dir == "" {
+		return nil
+	}
+	user := filepath.Join(dir, install.SettingsName)
+	fix := fmt.Sprintf("write \"cleanupPeriodDays\": %d into %s", recommendedDays, user)
+	files := append(append([]string{user}, ProjectFiles(w.Env.Dir)...), w.Managed)
+	settings := w.retentionSettings(files...)
+	r := transcript.EffectiveRetention(settings...)
+	var found []Finding
+	for _, bad := range r.Invalid {
+		found = append(found, problem("retention-invalid", fmt.Sprintf("write \"cleanupPeriodDays\": %d into %s", recommendedDays, bad.Where),
+			"cleanupPeriodDays is %.64s, which Claude Code does not take (%s): newer versions ignore the whole file, hooks included, older ones may delete every transcript", bad.Raw, bad.Reason).at(bad.Where, 0))
+	}
+	switch {
+	case len(settings) == 0:
+		found = append(found, note("retention-default", fix, "Claude Code deletes transcripts after %d days, its default; the archive keeps them, resuming without a restore needs them", r.Days))
+	case r.Days < transcript.DefaultCleanupDays:
+		found = append(found, note("retention-short", fmt.Sprintf("write \"cleanupPeriodDays\": %d into %s", recommendedDays, r.Where),
+			"Claude Code deletes transcripts after %d days", r.Days).at(r.Where, 0))
+	case len(r.Invalid) == 0:
+		found = append(found, ok("retention", "Claude Code keeps transcripts for %d days", r.Days).at(r.Where, 0))
+	}
+	return found
+}
+
+// checkKeptOut tells what the user keeps out of the archive.
+func checkKeptOut(_ context.Context, w *World) []Finding {
+	if w.Settings == nil {
+		return nil
+	}
+	var found []Finding
+	pause, paused, err := optout.PausedAt(w.Settings.Paths.State, w.Now)
+	switch {
+	case err != nil:
+		found = append(found, problem("pause-unreadable", "session-keeper unpause", "whether archiving is paused cannot be read: %v", err))
+	case paused:
+		until := "until session-keeper unpause"
+		if !pause.Until.IsZero() {
+			until = "until " + pause.Until.Local().Format("2006-01-02 15:04")
+		}
+		found = append(found, note("paused", "session-keeper unpause", "archiving is paused %s", until))
+	}
+	if n := len(w.Settings.Archive.Exclude); n > 0 {
+		found = append(found, ok("excludes", "%d exclude patterns in %s", n, w.short(w.Settings.Paths.Config)))
+	}
+	return found
+}
+
+// checkCatchUp counts the sessions that are not archived.
+func checkCatchUp(ctx context.Context, w *World) []Finding {
+	if w.Settings == nil || w.Keeper == nil {
+		return nil
+	}
+	n, err := w.Survey(ctx)
+	if err != nil {
+		return []Finding{note("survey-failed", "", "sessions cannot be counted: %v", err)}
+	}
+	var found []Finding
+	switch {
+	case n.MissingExpiring > 0:
+		found = append(found, problem("expiring", fixArchive, "%s of %s not archived, and Claude Code deletes %s of them within a week", count(n.Missing), sessions(n.Sessions), count(n.MissingExpiring)))
+	case n.Missing > 0:
+		found = append(found, note("not-archived", fixArchive, "%s of %s not archived", count(n.Missing), sessions(n.Sessions)))
+	default:
+		found = append(found, ok("archived", "%s on this machine, %s, none left out", sessions(n.Sessions), humanize.Bytes(uint64(n.Bytes))))
+	}
+	if n.KeptOut > 0 {
+		found = append(found, note("kept-out", "session-keeper archive ID takes one in after all", "%s kept out of the archive, because you said so", sessions(n.KeptOut)))
+	}
+	for _, s := range n.Unreadable {
+		found = append(found, note("unreadable", "", "%s: %s", s.Path, s.Reason).at(s.Path, 0))
+	}
+	return found
+}
+
+func count(n int) string { return humanize.Comma(int64(n)) }
+
+func sessions(n int) string {
+	if n == 1 {
+		return "1 session"
+	}
+	return count(n) + " sessions"
+}
+
+// lingering is how long a job may wait before that is worth a word.
+const lingering = time.Hour
+
+// checkSpools looks for work that waits, and for work that was given up.
+func checkSpools(_ context.Context, w *World) []Finding {
+	if w.Keeper == nil {
+		return nil
+	}
+	dirs, err := w.Keeper.Spools()
+	if err != nil {
+		return []Finding{note("spool-unknown", "", "remembered spools cannot be read: %v", err)}
+	}
+	var found []Finding
+	waiting, overdue, fresh := 0, 0, 0
+	for _, dir := range dirs {
+		sum, err := spool.Status(dir)
+		if err != nil {
+			found = append(found, problem("spool-unreadable", "", "spool %s: %v", dir, err).at(dir, 0))
+			continue
+		}
+		found = append(found, w.checkMode(dir, "the spool")...)
+		for _, job := range sum.Waiting {
+			since := humanize.RelTime(job.Since, w.Now, "ago", "ahead")
+			switch {
+			case job.Parked:
+				f := problem("parked", fixArchive, "session %s waits in the spool since %s and could not be archived: %s", job.SessionID, since, job.LastError)
+				if job.OnlyName {
+					f.Message += "; Claude Code has deleted its own copy, so leave the spool alone"
+				}
+				found = append(found, f.at(dir, 0))
+			case w.Now.Sub(job.Since) > lingering:
+				overdue++
+			default:
+				fresh++
+			}
+			waiting++
+		}
+		if n := len(sum.Aside); n > 0 {
+			found = append(found, note("spool-aside", "look at them, then delete them", "%d files in the spool are not ours, or damaged: %s", n, sum.Aside[0]).at(dir, 0))
+		}
+		if n := len(sum.Newer); n > 0 {
+			found = append(found, note("spool-newer", "install the newer version of session-keeper", "%d jobs in the spool were written by a newer version", n).at(dir, 0))
+		}
+		for _, err := range sum.Errors {
+			found = append(found, note("spool-damaged", "", "spool: %v", err).at(dir, 0))
+		}
+	}
+	if overdue > 0 {
+		found = append(found, note("spool-overdue", fixArchive, "%s waiting in the spool for more than an hour: no worker has come to them", sessions(overdue)))
+	}
+	switch {
+	case waiting == 0:
+		found = append(found, ok("spool", "no session waits to be archived"))
+	case fresh > 0:
+		found = append(found, ok("spool", "%s being archived", sessions(fresh)))
+	}
+	return found
+}
