@@ -1,0 +1,362 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/session-keeper/session-keeper/archive"
+	"github.com/session-keeper/session-keeper/archive/spool"
+	"github.com/session-keeper/session-keeper/hooklib"
+	"github.com/session-keeper/session-keeper/internal/config"
+	"github.com/session-keeper/session-keeper/internal/logfile"
+	"github.com/session-keeper/session-keeper/internal/optout"
+	"github.com/session-keeper/session-keeper/transcript"
+)
+
+// WorkerFlag is the flag of a hook's program that makes it the worker.
+const WorkerFlag = "worker"
+
+// stopLag is how long after the event of a turn's end its answer may still be
+// on its way to the file (observed on 2.1.332: 90 to 160 ms, interactive).
+const stopLag = 300 * time.Millisecond
+
+// sweepInterval is how often leftovers of killed processes are removed.
+const sweepInterval = 24 * time.Hour
+
+// WorkerMode is the mode of a hook's program that drains a spool. The client's
+// signals are not meant for it; one that is sent to it ends it at the next
+// step, and the spool keeps the rest.
+func WorkerMode() hooklib.Mode {
+	return hooklib.Mode{
+		Flag:  WorkerFlag,
+		Usage: "drain the spool in this folder and the others that are known, then exit",
+		Run: func(ctx context.Context, c *hooklib.Call, dir string) error {
+			settings, err := config.Load(config.SystemEnv())
+			if err != nil {
+				return fmt.Errorf("settings: %w", err)
+			}
+			ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
+			defer stop()
+			return New(settings, c.Log).RunWorker(ctx, dir)
+		},
+	}
+}
+
+// RunWorker drains the spool dir, if it is not "", and then the others that
+// are known, and removes what is old. A spool that another worker drains is
+// left to it.
+func (k *Keeper) RunWorker(ctx context.Context, dir string) error {
+	dirs, err := k.Spools()
+	if err != nil {
+		k.Log.Log(warn, "remembered spools", "error", err)
+	}
+	if dir != "" {
+		dirs = slices.DeleteFunc(dirs, func(d string) bool { return d == dir })
+		dirs = append([]string{dir}, dirs...)
+	}
+	errs := k.drain(ctx, dirs)
+	k.cleanUp(ctx)
+	return errors.Join(errs...)
+}
+
+// drain drains spools one after another. What became of each session is
+// logged; an error is about a spool as a whole.
+func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
+	w := k.newWorker()
+	var errs []error
+	for _, dir := range dirs {
+		if ctx.Err() != nil {
+			break
+		}
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		stats, err := spool.Drain(ctx, dir, w.drainOptions(""))
+		switch {
+		case errors.Is(err, spool.ErrBusy):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("spool %s: %w", dir, err))
+			k.Log.Log(failure, "spool", "spool", dir, "error", err)
+		case stats != spool.Stats{}:
+			k.Log.Log(info, "drained", "spool", dir, "done", stats.Done, "changing", stats.Changing, "failed", stats.Failed,
+				"parked", stats.Parked, "discarded", stats.Discarded, "set_aside", stats.SetAside, "left", stats.Left)
+		}
+	}
+	return errs
+}
+
+// cleanUp removes old log files, and once a day the leftovers of processes
+// that were killed.
+func (k *Keeper) cleanUp(ctx context.Context) {
+	if _, err := logfile.Clean(LogDir(k.Settings.Paths.State), k.Settings.Log.Days, k.Now()); err != nil {
+		k.Log.Log(warn, "remove old logs", "error", err)
+	}
+	state, known, err := k.StoreState()
+	if err != nil || !known || state.Error != "" || k.Now().Sub(state.Swept) < sweepInterval && !state.Swept.After(k.Now()) {
+		return
+	}
+	store, err := archive.Open(k.Settings.Paths.Store)
+	if err == nil {
+		err = store.Sweep(ctx)
+	}
+	if err != nil {
+		k.Log.Log(warn, "sweep the store", "error", err)
+		return
+	}
+	state.Swept = k.Now().UTC()
+	k.writeStoreState(k.statePath(k.Settings.Paths.Store), state)
+}
+
+// worker stores sessions out of spools. It opens each store once.
+type worker struct {
+	*Keeper
+	stores   map[string]*archive.Store
+	locators map[string]*transcript.Locator // by the config folder to look in first
+	hook     bool                           // in a hook's own process: no goroutines
+}
+
+func (k *Keeper) newWorker() *worker {
+	return &worker{Keeper: k, stores: map[string]*archive.Store{}, locators: map[string]*transcript.Locator{}}
+}
+
+// locator returns what finds sessions in a config folder, or else in the
+// others. One is used for many sessions, because it remembers listings.
+func (w *worker) locator(clientDir string) *transcript.Locator {
+	locator, ok := w.locators[clientDir]
+	if !ok {
+		locator = w.Locator()
+		if clientDir != "" && !slices.Contains(locator.ConfigDirs, clientDir) {
+			locator.ConfigDirs = append([]string{clientDir}, locator.ConfigDirs...)
+		}
+		w.locators[clientDir] = locator
+	}
+	return locator
+}
+
+func (w *worker) drainOptions(session string) spool.DrainOptions {
+	return spool.DrainOptions{
+		Process:    w.process,
+		Now:        w.Now,
+		Session:    session,
+		StoreRoots: []string{w.Settings.Paths.Store},
+		Report:     w.report,
+	}
+}
+
+// report logs what became of a session. What was stored is logged when it is.
+func (w *worker) report(o spool.Outcome) {
+	pairs := []any{"session", o.SessionID, "what", string(o.What), "attempts", o.Attempts}
+	if o.File != "" {
+		pairs = append(pairs, "file", o.File)
+	}
+	if o.Err != nil {
+		pairs = append(pairs, "error", o.Err)
+	}
+	switch o.What {
+	case spool.Done:
+	case spool.Changing, spool.NoCopy:
+		w.Log.Log(info, "spooled session", pairs...)
+	case spool.Discarded:
+		// It may have been forgotten: then its id must not be written down.
+		w.Log.Log(info, "spooled session", "what", string(o.What))
+	case spool.Failed, spool.SetAside:
+		w.Log.Log(warn, "spooled session", pairs...)
+	default:
+		w.Log.Log(failure, "spooled session", pairs...)
+	}
+}
+
+// process stores one session out of a spool.
+func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, err error) {
+	began := w.Now()
+	if err := waitForAnswer(ctx, work.Events, began); err != nil {
+		return 0, err
+	}
+	snap, err := w.snapshot(ctx, work)
+	if err != nil {
+		return 0, err
+	}
+	// Since the hand-off a person may have said no.
+	decision, err := optout.CheckPast(w.Settings, work.SessionID, []string{snap.Project.Cwd, work.Cwd}, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	if decision.Skip {
+		return 0, fmt.Errorf("%w: %s", spool.ErrDiscard, decision.Reason)
+	}
+	if len(snap.Sources) == 0 {
+		w.Log.Log(info, "nothing left to archive", "session", work.SessionID)
+		return 0, nil
+	}
+	store, err := w.store(work.StoreRoot)
+	if err != nil {
+		return 0, err
+	}
+	options := archive.Options{IndexDir: w.indexDir(work.StoreRoot), Now: w.Now}
+	if w.hook {
+		options.Workers = 1
+	}
+	result, err := store.Archive(ctx, snap, options)
+	if errors.Is(err, archive.ErrForgotten) {
+		return 0, fmt.Errorf("%w: %w", spool.ErrDiscard, err)
+	}
+	var unsupported *archive.UnsupportedError
+	if errors.As(err, &unsupported) {
+		return 0, fmt.Errorf("%w: %w", spool.ErrRefused, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.logResult(work.SessionID, snap, result, w.Now().Sub(began))
+	return transcriptSize(result), nil
+}
+
+// waitForAnswer waits until the file has what an event at the end of a turn is
+// about.
+func waitForAnswer(ctx context.Context, events []spool.Event, now time.Time) error {
+	if len(events) == 0 || events[len(events)-1].Name != hooklib.NameStop {
+		return nil
+	}
+	wait := stopLag - now.Sub(events[len(events)-1].Time)
+	if wait <= 0 || wait > stopLag {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *worker) store(root string) (*archive.Store, error) {
+	if store, ok := w.stores[root]; ok {
+		return store, nil
+	}
+	store, _, err := w.openStore(root)
+	var unsupported *archive.UnsupportedError
+	switch {
+	case errors.As(err, &unsupported):
+		return nil, fmt.Errorf("%w: %w", spool.ErrRefused, err)
+	case err != nil:
+		return nil, err
+	}
+	w.stores[root] = store
+	return store, nil
+}
+
+// snapshot tells what of a session is to be stored: what lies there now, and
+// from the spool what does not any more. The transcript is always the spooled
+// one if there is one: it is the file that the event was about, whatever has
+// been put in its place.
+func (w *worker) snapshot(ctx context.Context, work spool.Work) (archive.Snapshot, error) {
+	snap := archive.Snapshot{
+		SessionID: work.SessionID,
+		Reason:    archive.Reason(work.Reason),
+		Project:   archive.Project{Cwd: work.Cwd, Folder: work.Folder},
+		Check:     archive.Full,
+	}
+	if snap.Reason == "" {
+		snap.Reason = archive.CatchUp // only a pin is left of what led to it
+	}
+	quick := len(work.Events) > 0
+	for _, e := range work.Events {
+		snap.Events = append(snap.Events, archive.Event{Name: e.Name, Reason: e.Reason, PromptID: e.PromptID, Time: e.Time})
+		quick = quick && e.Name != hooklib.NameSessionEnd
+	}
+	if quick && snap.Reason == archive.Stop {
+		snap.Check = archive.Quick
+	}
+
+	bundle, err := w.locator(work.ConfigDir).Locate(work.SessionID, work.Transcript)
+	switch {
+	case err == nil:
+		snap.Project.Folder = bundle.Folder
+		if err := w.addFiles(ctx, &snap, bundle, work.Path); err != nil {
+			return snap, err
+		}
+	case errors.Is(err, transcript.ErrNotFound):
+		// All that is left is in the spool, and it may be less than there was.
+		snap.Partial = true
+	default:
+		return snap, err
+	}
+	if work.Path != "" {
+		snap.Sources = append(snap.Sources, archive.Source{Family: transcript.FamilyTranscript, Path: work.SessionID + ".jsonl", File: work.Path})
+	}
+	for _, pin := range work.Side {
+		if !slices.ContainsFunc(snap.Sources, func(s archive.Source) bool { return s.Family == pin.Family && s.Path == pin.Rel }) {
+			snap.Sources = append(snap.Sources, archive.Source{Family: pin.Family, Path: pin.Rel, File: pin.Path})
+		}
+	}
+	for _, s := range snap.Sources {
+		if s.Family == transcript.FamilyTranscript {
+			if cwd := w.headCwd(s.File); cwd != "" {
+				snap.Project.Cwd = cwd
+			}
+		}
+	}
+	return snap, nil
+}
+
+// addFiles adds the files of a bundle to a snapshot, without the transcript if
+// there is another one to store.
+func (k *Keeper) addFiles(ctx context.Context, snap *archive.Snapshot, b transcript.Bundle, pinned string) error {
+	files, skipped, err := b.ListFiles(ctx, transcript.FilesOptions{})
+	if err != nil {
+		return fmt.Errorf("list files: %w", err)
+	}
+	for _, f := range files {
+		if f.Family == transcript.FamilyTranscript && pinned != "" {
+			continue
+		}
+		snap.Sources = append(snap.Sources, archive.Source{Family: f.Family, Path: f.Rel, File: f.Path})
+	}
+	for _, s := range skipped {
+		k.Log.Log(info, "left out", "session", b.SessionID, "file", s.Path, "why", s.Reason)
+	}
+	return nil
+}
+
+// logResult tells of a session that is in the store now.
+func (k *Keeper) logResult(session string, snap archive.Snapshot, r archive.Result, took time.Duration) {
+	pairs := []any{"session", session, "reason", string(snap.Reason), "created", r.Created, "files", len(snap.Sources),
+		"new_bytes", r.NewBytes, "stored_bytes", r.StoredBytes, "took", took}
+	if r.Generation != nil {
+		pairs = append(pairs, "generation", r.Generation.Number)
+	}
+	if r.Diverged {
+		pairs = append(pairs, "diverged", true)
+	}
+	k.Log.Log(info, "archived", pairs...)
+	for _, s := range r.Skipped {
+		k.Log.Log(warn, "file could not be read", "session", session, "family", s.Family, "file", s.Path, "error", s.Err)
+	}
+	for _, l := range r.LeftOut {
+		k.Log.Log(info, "file left out", "session", session, "family", l.Family, "file", l.Path, "size", l.Size, "why", l.Why)
+	}
+	for _, err := range r.Warnings {
+		k.Log.Log(warn, "archive", "session", session, "error", err)
+	}
+}
+
+// transcriptSize returns how many bytes of the transcript a result stands for.
+func transcriptSize(r archive.Result) int64 {
+	if r.Generation != nil {
+		for _, f := range r.Generation.Files {
+			if f.Family == transcript.FamilyTranscript {
+				return f.Size
+			}
+		}
+	}
+	return 0
+}
