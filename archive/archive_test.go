@@ -552,9 +552,9 @@ func TestBadNamesAreLeftOut(t *testing.T) {
 // Whatever happens to the sources, every generation ever made gives back what
 // was there when it was made.
 func TestRandomHistories(t *testing.T) {
-	seeds := 12
+	seeds := 6
 	if testing.Short() {
-		seeds = 3
+		seeds = 2
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -572,9 +572,9 @@ func randomHistory(t *testing.T, seed uint64) {
 	known := map[string][]byte{} // what the store must give back
 	past := map[string]map[string][]byte{}
 	size := func() int {
-		switch rng.IntN(12) {
+		switch rng.IntN(20) {
 		case 0:
-			return rng.IntN(20 << 20)
+			return rng.IntN(12 << 20)
 		case 1, 2, 3:
 			return rng.IntN(2 << 20)
 		case 4:
@@ -582,7 +582,7 @@ func randomHistory(t *testing.T, seed uint64) {
 		}
 		return rng.IntN(30 << 10)
 	}
-	for step := range 40 {
+	for step := range 30 {
 		for range 1 + rng.IntN(3) {
 			name := names[rng.IntN(len(names))]
 			b, there := live[name]
@@ -649,7 +649,7 @@ func randomHistory(t *testing.T, seed uint64) {
 		r.reopen()
 		h := r.history()
 		for _, g := range h.Generations {
-			if step%5 != 0 && g != h.Latest() {
+			if step%10 != 9 && g != h.Latest() {
 				continue
 			}
 			sameFiles(t, fmt.Sprintf("step %d, generation %d", step, g.Number), r.read(g), past[g.Hash])

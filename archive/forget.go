@@ -156,7 +156,7 @@ func (s *Store) unlinkBatch(ctx context.Context, hashes, seen map[string]bool, r
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	// Temporaries hold conversation, too, and here they have no living maker.
-	if _, err := durable.Sweep(s.path(tmpName), anyAge, time.Now()); err != nil {
+	if err := s.sweepTemps(anyAge); err != nil {
 		return err
 	}
 	if len(hashes) == 0 {
@@ -287,12 +287,12 @@ func (s *Store) Sweep(ctx context.Context) error {
 		return fmt.Errorf("sweep: %w", err)
 	}
 	var errs []error
-	_, err = durable.Sweep(s.path(tmpName), age, time.Now())
-	errs = append(errs, err)
+	errs = append(errs, s.sweepTemps(age))
 	if unlock != nil {
 		errs = append(errs, unlock())
 	}
-	for _, dir := range []string{"", removedName, locksName} {
+	// Here temporaries are made without the store's lock.
+	for _, dir := range []string{"", locksName} {
 		_, err := durable.Sweep(s.path(dir), strayAge, time.Now())
 		errs = append(errs, err)
 	}
@@ -301,6 +301,16 @@ func (s *Store) Sweep(ctx context.Context) error {
 		return fmt.Errorf("sweep: %w", err)
 	}
 	return nil
+}
+
+// sweepTemps removes the temporaries that are made under the store's lock.
+func (s *Store) sweepTemps(age time.Duration) error {
+	var errs []error
+	for _, dir := range []string{tmpName, removedName} {
+		_, err := durable.Sweep(s.path(dir), age, time.Now())
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // finishForgets goes on with every Forget that was cut off.

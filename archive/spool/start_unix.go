@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 )
 
@@ -23,6 +24,7 @@ func start(binary string, args, env []string) error {
 	} else if !fi.Mode().IsRegular() || fi.Mode().Perm()&0o111 == 0 {
 		return &fs.PathError{Op: "start", Path: binary, Err: fs.ErrPermission}
 	}
+	closeOnExec()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -58,4 +60,19 @@ func start(binary string, args, env []string) error {
 		return fmt.Errorf("start %s: the shell says %w", binary, errors.New(state.String()))
 	}
 	return nil
+}
+
+// closeOnExec keeps descriptors that this process was started with, beside the
+// standard ones, from being handed on: the client would wait for a pipe of its
+// own that the worker holds open. Ours are closed on exec anyhow.
+func closeOnExec() {
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return // there is no way to know them
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }

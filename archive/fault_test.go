@@ -1,0 +1,274 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/session-keeper/session-keeper/internal/durable"
+)
+
+// How a durable call fails, and what comes after it.
+type faultMode int
+
+const (
+	failsBefore faultMode = iota // not performed
+	failsAfter                   // performed, but reported as failed
+	diesBefore                   // this and all later calls fail: the process is dead
+	diesAfter                    // performed, then the process is dead
+	faultModes
+)
+
+func (m faultMode) String() string {
+	return [...]string{"fails before", "fails after", "dies before", "dies after"}[m]
+}
+
+// withFault runs f with the n-th durable call (from 0) failing, and reports
+// whether there was one.
+func withFault(mode faultMode, n int, f func()) (op string, hit bool) {
+	var mu sync.Mutex
+	calls := 0
+	defer durable.SetFault(func(what, path string, after bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !after {
+			calls++
+		}
+		late := mode == failsAfter || mode == diesAfter
+		switch {
+		case calls == n+1 && after == late:
+			op, hit = what+" "+filepath.Base(path), true
+			return syscall.ENOSPC // FS-01, FS-02; EDQUOT and EROFS (FS-03) take the same way
+		case hit && mode >= diesBefore:
+			return syscall.EIO
+		}
+		return nil
+	})()
+	f()
+	return op, hit
+}
+
+// eachFault calls run, which returns what to do under the fault and what must
+// hold afterwards, for each durable call and each way in which it can fail.
+func eachFault(t *testing.T, run func(t *testing.T) (act func() error, after func(err error))) {
+	for mode := range faultModes {
+		n := 0
+		for ; ; n++ {
+			act, after := run(t)
+			var err error
+			op, hit := withFault(mode, n, func() { err = act() })
+			if !hit {
+				if err != nil {
+					t.Fatalf("without a fault: %v", err)
+				}
+				break
+			}
+			after(err)
+			if t.Failed() {
+				t.Fatalf("%s call %d (%s); the error was %v", mode, n, op, err)
+			}
+		}
+		t.Logf("%s: %d calls", mode, n)
+		if n < 5 {
+			t.Errorf("only %d durable calls", n)
+		}
+	}
+}
+
+// copyDir copies a folder tree, empty folders included.
+func copyDir(t testing.TB, to, from string) {
+	t.Helper()
+	must(t, os.CopyFS(to, os.DirFS(from)))
+}
+
+func TestEveryWriteOfArchiveMayFail(t *testing.T) {
+	name := "transcript/" + sessionA + ".jsonl"
+	old := records(1, 100<<10)
+	grown := append(bytes.Clone(old), records(2, 30<<10)...)
+	for _, c := range []struct {
+		name   string
+		before map[string][]byte // archived before, in this order of names
+		now    map[string][]byte
+	}{
+		{"first", nil, map[string][]byte{name: old, "session/a.txt": []byte("a")}},
+		{"grown", map[string][]byte{name: old}, map[string][]byte{name: grown, "session/a.txt": []byte("a")}},
+		{"diverged", map[string][]byte{name: old}, map[string][]byte{name: old[:70<<10]}},
+		{"large", map[string][]byte{name: old}, map[string][]byte{name: append(bytes.Clone(old), bytes.Repeat([]byte("large\n"), 3<<19)...)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			template := newRig(t)
+			for n, b := range c.before {
+				template.file(n, b)
+			}
+			if c.before != nil {
+				template.archive()
+			}
+			for n, b := range c.now {
+				template.file(n, b)
+			}
+			snap := template.snapshot(sessionA)
+			eachFault(t, func(t *testing.T) (func() error, func(error)) {
+				root := filepath.Join(t.TempDir(), "store")
+				copyDir(t, root, template.store.Root())
+				s, err := Open(root)
+				must(t, err)
+				r := &rig{t: t, store: s, src: template.src, index: filepath.Join(t.TempDir(), "i"), now: template.now}
+				o := r.options()
+				o.Workers = 1
+				var res Result
+				act := func() error {
+					res, err = s.Archive(context.Background(), snap, o)
+					return err
+				}
+				return act, func(err error) {
+					created := res.Created && err == nil
+					r.reopen()
+					rep := r.verify()
+					if c.before == nil && !created && rep.Generations == 0 {
+						if _, err := r.store.Latest(context.Background(), sessionA); !errors.Is(err, ErrNoSession) {
+							t.Errorf("latest: %v", err)
+						}
+					} else if g := r.history().Latest(); created || g.Number > 1 || c.before == nil {
+						sameFiles(t, "after the fault", r.read(g), c.now)
+					} else {
+						sameFiles(t, "after the fault", r.read(g), c.before)
+					}
+					// The next run finishes, and leaves nothing lying about.
+					g := r.archive().Generation
+					sameFiles(t, "next run", r.read(g), c.now)
+					if len(c.before) > 0 {
+						h := r.history()
+						sameFiles(t, "the old generation", r.read(h.Generations[0]), c.before)
+						if len(h.Generations) != 2 {
+							t.Errorf("%d generations", len(h.Generations))
+						}
+					}
+					must(t, r.store.Sweep(context.Background()))
+					if rep := r.verify(); rep.Unreferenced > 0 {
+						t.Errorf("%d segments are left over", rep.Unreferenced)
+					}
+					for _, f := range storeFiles(t, root) {
+						if durable.IsTemp(filepath.Base(f)) {
+							t.Errorf("%s is left over", f)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestEveryWriteOfCreateMayFail(t *testing.T) {
+	eachFault(t, func(t *testing.T) (func() error, func(error)) {
+		root := filepath.Join(t.TempDir(), "a", "store")
+		return func() error {
+				_, err := Create(root)
+				return err
+			}, func(err error) {
+				s, err := Create(root)
+				must(t, err)
+				again, err := Create(root)
+				must(t, err)
+				if s.ID() != again.ID() {
+					t.Error("the store changed its id")
+				}
+				must(t, s.Sweep(context.Background()))
+			}
+	})
+}
+
+func TestEveryWriteOfForgetMayFail(t *testing.T) {
+	template := newRig(t)
+	secret := noise(1, 30<<10)
+	for i := range 3 {
+		template.file("transcript/x", append(bytes.Clone(secret), records(uint64(i), i*40<<10)...))
+		template.archive()
+	}
+	// The other session has a segment of the first in common.
+	template.file("transcript/x", secret)
+	other := template.snapshot(sessionB)
+	_, err := template.store.Archive(context.Background(), other, Options{})
+	must(t, err)
+	eachFault(t, func(t *testing.T) (func() error, func(error)) {
+		root := filepath.Join(t.TempDir(), "store")
+		copyDir(t, root, template.store.Root())
+		s, err := Open(root)
+		must(t, err)
+		act := func() error {
+			_, err := s.Forget(context.Background(), sessionA, ForgetOptions{})
+			return err
+		}
+		calls := 0
+		return act, func(err error) {
+			s, err := Open(root)
+			must(t, err)
+			ids, err := s.Sessions(context.Background())
+			must(t, err)
+			if want := 2; !s.Forgotten(sessionA) && len(ids) != want || s.Forgotten(sessionA) && len(ids) != 1 {
+				t.Errorf("forgotten: %v, sessions %v", s.Forgotten(sessionA), ids)
+			}
+			r := &rig{t: t, store: s}
+			r.verify()
+			// Either of the two finishes.
+			if calls++; s.Forgotten(sessionA) {
+				must(t, s.Sweep(context.Background()))
+			} else {
+				_, err = s.Forget(context.Background(), sessionA, ForgetOptions{})
+				must(t, err)
+			}
+			checkForgotten(t, s, template)
+		}
+	})
+}
+
+// checkForgotten fails if a word of session A is left, or one of session B is
+// missing.
+func checkForgotten(t *testing.T, s *Store, template *rig) {
+	t.Helper()
+	old, err := template.store.History(context.Background(), sessionA)
+	must(t, err)
+	words := []string{sessionA}
+	keep := map[string]bool{}
+	b, err := s.Latest(context.Background(), sessionB)
+	must(t, err)
+	for _, f := range b.Files {
+		keep[f.SHA256] = true
+		for _, p := range f.pieces.all() {
+			keep[p.segment] = true
+		}
+	}
+	for _, g := range old.Generations {
+		words = append(words, g.Hash, g.ID.String())
+		for _, f := range g.Files {
+			words = append(words, f.SHA256)
+			for _, p := range f.pieces.all() {
+				words = append(words, p.segment)
+			}
+		}
+	}
+	for _, name := range storeFiles(t, s.Root()) {
+		content, err := os.ReadFile(filepath.Join(s.Root(), name))
+		must(t, err)
+		for _, w := range words {
+			if !keep[w] && (strings.Contains(name, w) || bytes.Contains(content, []byte(w))) {
+				t.Errorf("%s still says %s", name, w)
+			}
+		}
+		if durable.IsTemp(filepath.Base(name)) || strings.HasSuffix(name, pendingExt) {
+			t.Errorf("%s is left over", name)
+		}
+	}
+	r := &rig{t: t, store: s}
+	if rep := r.verify(); rep.Sessions != 1 || rep.Unreferenced != 0 {
+		t.Errorf("report %+v", rep)
+	}
+	for _, f := range b.Files {
+		readFile(t, s, b, f)
+	}
+}
