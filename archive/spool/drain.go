@@ -179,7 +179,7 @@ func (d *drainer) rootOf(key string) string {
 // unit gives one unit to Process and lets go of it, or records the failure.
 // The error is ctx's.
 func (d *drainer) unit(ctx context.Context, u *unit) error {
-	again := false
+	again := false // its files, or others by their names, may have another turn
 	defer func() {
 		for _, name := range u.names() {
 			d.tried[name] = !again
@@ -203,7 +203,8 @@ func (d *drainer) unit(ctx context.Context, u *unit) error {
 			return d.failed(ctx, u, fmt.Errorf("stored, but not removed from the spool: %w", err))
 		}
 		if gone {
-			out.What = Done
+			// A hand-off that found its pin gone may just make a new one.
+			out.What, again = Done, true
 		} else {
 			// Another turn in this drain, but not for ever.
 			d.returned[u.String()]++
