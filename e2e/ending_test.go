@@ -173,7 +173,7 @@ func TestOff(t *testing.T) {
 	private := l.printIn(l.project("app"), []string{"SESSION_KEEPER=off"}, "-p", "prompt-private")
 	public := l.print("-p", "prompt-public")
 	l.waitStored(public)
-	l.waitSpoolEmpty()
+	l.waitIdle()
 	l.keeper("archive", "--all")
 	if l.stored(private) != nil {
 		t.Errorf("the session that SESSION_KEEPER=off kept out is in the archive")

@@ -28,15 +28,14 @@ func TestLargeTranscriptOutlivesTheHook(t *testing.T) {
 	// The wrapper starts the hook 1.3 s late and then lingers. When the client's
 	// SIGTERM comes, it notes what the spool holds.
 	noted := filepath.Join(l.root, "at-the-kill")
-	state := filepath.Join(l.home, ".local", "state", "session-keeper", "spool")
 	wrapper := filepath.Join(l.root, "wrapper.sh")
 	script := fmt.Sprintf(`#!/bin/sh
-trap 'ls "%s" >"%s"; exit 1' TERM
+trap 'ls -R "%s" >"%s"; exit 1' TERM
 sleep 1.3
 %s
 sleep 20 &
 wait
-`, state, noted, l.hookCommand())
+`, l.spool(), noted, l.hookCommand())
 	l.must(os.WriteFile(wrapper, []byte(script), 0o700))
 	l.writeJSON(l.settings(), hooks("SessionEnd", wrapper))
 
@@ -44,14 +43,14 @@ wait
 	if requests := l.mock.sent("prompt-two"); len(requests) != 1 || !holds(requests[0], "prompt-one") {
 		t.Fatalf("the client does not resume the grown transcript: %d requests", len(requests))
 	}
-	if spooled := strings.Fields(string(l.read(noted))); len(spooled) == 0 {
-		t.Fatalf("the client did not end the hook while the worker was at work, so this test shows nothing")
+	if spooled := l.read(noted); !bytes.Contains(spooled, []byte(session)) {
+		t.Fatalf("the client did not end the hook while the worker was at work, so this test shows nothing: %s", spooled)
 	}
 	want := l.waitStored(session)
 	if len(want) < largeSize || !bytes.Contains(end(want, 1<<20), []byte("prompt-two")) {
 		t.Errorf("the transcript has %d bytes and may lack the last prompt", len(want))
 	}
-	l.waitSpoolEmpty()
+	l.waitIdle()
 	l.keeper("verify")
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/session-keeper/session-keeper/archive"
+	"github.com/session-keeper/session-keeper/archive/spool"
 )
 
 // archiveTimeout bounds the wait for a worker that the client did not wait for.
@@ -74,24 +75,16 @@ func (l *lab) waitStored(session string) []byte {
 	return want
 }
 
-// waitSpoolEmpty waits until no job is left for a worker.
-func (l *lab) waitSpoolEmpty() {
+// waitIdle waits until no worker has anything left to do.
+func (l *lab) waitIdle() {
 	l.t.Helper()
-	l.wait(archiveTimeout, "the worker to finish", func() bool { return len(l.spooled()) == 0 })
+	l.wait(archiveTimeout, "the worker to finish", func() bool {
+		summary, err := spool.Status(l.spool())
+		l.must(err)
+		return len(summary.Waiting) == 0 && !summary.Busy
+	})
 }
 
-// spooled lists the files that wait for a worker.
-func (l *lab) spooled() []string {
-	l.t.Helper()
-	var found []string
-	spool := filepath.Join(l.home, ".local", "state", "session-keeper", "spool")
-	entries, err := os.ReadDir(spool)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	l.must(err)
-	for _, entry := range entries {
-		found = append(found, entry.Name())
-	}
-	return found
+func (l *lab) spool() string {
+	return filepath.Join(l.home, ".local", "state", "session-keeper", "spool")
 }
