@@ -26,8 +26,12 @@ type Catalog struct {
 
 	// Alive tells whether a process runs.
 	Alive func(pid int) bool
-	// KeptOut tells whether the user keeps a session out of the archive.
-	KeptOut func(id string) (bool, error)
+	// Forgotten tells whether a session was forgotten. Nothing of one that
+	// was is cached.
+	Forgotten func(id string) (bool, error)
+	// KeptOut tells whether the user keeps a session out of the archive: one
+	// that ran in dirs and was last active at last.
+	KeptOut func(id string, dirs []string, last time.Time) (bool, error)
 	// Retention gives the client's clean-up period in days for a session of
 	// a config folder that ran in cwd.
 	Retention func(configDir, cwd string) int64
@@ -196,6 +200,12 @@ func (c *Catalog) session(ctx context.Context, id string, bundle *transcript.Bun
 	} else if bundle != nil {
 		s.Traces = bundle
 	}
+	if c.Forgotten != nil {
+		var err error
+		if s.Forgotten, err = c.Forgotten(id); err != nil {
+			s.Errors = append(s.Errors, fmt.Errorf("see whether %s was forgotten: %w", id, err))
+		}
+	}
 	if c.Store != nil {
 		g, err := c.Store.Latest(ctx, id)
 		switch {
@@ -203,12 +213,17 @@ func (c *Catalog) session(ctx context.Context, id string, bundle *transcript.Bun
 			return nil, ctx.Err()
 		case err == nil:
 			s.Kept = g
+		case errors.Is(err, archive.ErrForgotten):
+			s.Forgotten = true
 		case !errors.Is(err, archive.ErrNoSession):
 			s.Errors = append(s.Errors, fmt.Errorf("read the archive of %s: %w", id, err))
 		}
 	}
 	if s.Live == nil && s.Traces == nil && s.Kept == nil && len(s.Errors) == 0 {
 		return nil, nil
+	}
+	if s.Forgotten {
+		cache = newCache() // used for this session and thrown away
 	}
 
 	var live liveFacts
@@ -260,27 +275,32 @@ func (c *Catalog) session(ctx context.Context, id string, bundle *transcript.Bun
 func (c *Catalog) states(ctx context.Context, s *Session, live liveFacts, running bool) {
 	hold := map[State]bool{}
 	hold[Lost] = s.Live == nil && s.Kept == nil && len(s.Errors) == 0 && !running
-	if c.KeptOut != nil {
-		out, err := c.KeptOut(s.ID)
+	hold[KeptOut] = s.Forgotten
+	if c.KeptOut != nil && !s.Forgotten {
+		out, err := c.KeptOut(s.ID, s.Dirs(), s.Last)
 		if err != nil {
 			s.Errors = append(s.Errors, fmt.Errorf("see whether %s is kept out: %w", s.ID, err))
 		}
 		hold[KeptOut] = out
 	}
 	hold[Live] = running && (s.Live != nil || s.Traces != nil)
-	hold[Gone] = s.Live == nil && s.Kept != nil
-	if s.Live != nil {
+	// Of a session without a transcript the side files are all there ever was.
+	traces := s.Traces != nil && s.Kept != nil && keptTranscript(s.Kept) == nil
+	hold[Gone] = s.Live == nil && s.Kept != nil && !traces
+	if s.Live != nil || traces {
 		behind, err := c.behind(ctx, s, live)
 		if err != nil {
 			s.Errors = append(s.Errors, err)
 		}
 		hold[Behind] = behind
+	}
+	if s.Live != nil {
 		if c.Retention != nil {
 			if t, ok := transcript.Expiry(s.Live.ModTime, c.Retention(s.Live.ConfigDir, s.Project())); ok {
 				s.Expires = t
 			}
 		}
-		hold[Expiring] = behind && !s.Expires.IsZero() && s.Expires.Before(c.Now.Add(ExpiringWithin))
+		hold[Expiring] = hold[Behind] && !s.Expires.IsZero() && s.Expires.Before(c.Now.Add(ExpiringWithin))
 		// A session that is kept out is not behind: it is meant to be so.
 		if hold[KeptOut] && s.Kept == nil {
 			hold[Behind], hold[Expiring] = false, false
@@ -293,8 +313,12 @@ func (c *Catalog) states(ctx context.Context, s *Session, live liveFacts, runnin
 			s.States = append(s.States, state)
 		}
 	}
-	if len(s.States) > 0 {
-		s.State = s.States[0]
+	for _, state := range s.States {
+		// What is in the archive whole is no less so for being kept out now.
+		if state != KeptOut || !hold[Archived] {
+			s.State = state
+			break
+		}
 	}
 }
 
@@ -318,11 +342,15 @@ func unclean(s *Session) bool {
 
 // behind reports whether the source has bytes that the archive lacks.
 func (c *Catalog) behind(ctx context.Context, s *Session, live liveFacts) (bool, error) {
-	kept := keptTranscript(s.Kept)
-	if kept == nil || live.SHA256 != kept.SHA256 || s.Live.Size != kept.Size {
-		return true, nil
+	source := s.Traces
+	if s.Live != nil {
+		source = s.Live
+		kept := keptTranscript(s.Kept)
+		if kept == nil || live.SHA256 != kept.SHA256 || s.Live.Size != kept.Size {
+			return true, nil
+		}
 	}
-	files, _, err := s.Live.ListFiles(ctx, transcript.FilesOptions{NoReads: true, Slugs: live.Facts.Slugs})
+	files, _, err := source.ListFiles(ctx, transcript.FilesOptions{NoReads: true, Slugs: live.Facts.Slugs})
 	if err != nil {
 		return false, fmt.Errorf("list the files of %s: %w", s.ID, err)
 	}

@@ -65,8 +65,10 @@ type Session struct {
 	Traces *transcript.Bundle  // side files without a transcript
 	Kept   *archive.Generation // the latest in the store; nil: none
 
-	Last    time.Time // last message; the file's time where no message has one
-	Size    int64     // of the transcript, live or archived
+	Last      time.Time // last message; the file's time where no message has one
+	Size      int64     // of the transcript, live or archived
+	Forgotten bool      // the user had it forgotten; what is live stays the client's
+
 	Expires time.Time // when the client may delete the live transcript; zero: never or unknown
 
 	Errors []error // what could not be read

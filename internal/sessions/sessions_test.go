@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 		CacheFile: filepath.Join(root, "cache", "sessions.json"),
 		Now:       now,
 		Alive:     func(pid int) bool { return pid == 4242 },
-		KeptOut:   func(id string) (bool, error) { return w.out[id], nil },
+		KeptOut:   func(id string, dirs []string, last time.Time) (bool, error) { return w.out[id], nil },
 		Retention: func(configDir, cwd string) int64 { return 30 },
 	}
 	return w
@@ -249,6 +249,34 @@ func TestStates(t *testing.T) {
 			w.live(sid(1), script{turns: 2, extra: costState}, now.Add(-25*day))
 			w.out[sid(1)] = true
 		}, []State{KeptOut}},
+		{"kept out only now", func(w *world) {
+			w.live(sid(1), script{turns: 2, extra: costState}, now.Add(-day))
+			w.archive(sid(1), ended)
+			w.out[sid(1)] = true
+		}, []State{KeptOut, Archived}},
+		{"forgotten, still live", func(w *world) {
+			w.live(sid(1), script{turns: 2, extra: costState}, now.Add(-day))
+			w.archive(sid(1), ended)
+			if _, err := w.store.Forget(context.Background(), sid(1), archive.ForgetOptions{}); err != nil {
+				w.t.Fatal(err)
+			}
+		}, []State{KeptOut}},
+		{"agents only, archived", func(w *world) {
+			w.write(filepath.Join(w.config, "projects", "-home-a-app", sid(1), "subagents", "agent-x.jsonl"), "{}\n", now.Add(-4*day))
+			w.archive(sid(1))
+		}, []State{Archived}},
+		{"agents only, grown since", func(w *world) {
+			w.write(filepath.Join(w.config, "projects", "-home-a-app", sid(1), "subagents", "agent-x.jsonl"), "{}\n", now.Add(-4*day))
+			w.archive(sid(1))
+			w.write(filepath.Join(w.config, "projects", "-home-a-app", sid(1), "subagents", "agent-x.jsonl"), "{}\n{}\n", now.Add(-4*day))
+		}, []State{Behind}},
+		{"agents only, all gone", func(w *world) {
+			w.write(filepath.Join(w.config, "projects", "-home-a-app", sid(1), "subagents", "agent-x.jsonl"), "{}\n", now.Add(-4*day))
+			w.archive(sid(1))
+			if err := os.RemoveAll(strings.TrimSuffix(w.path(sid(1)), ".jsonl")); err != nil {
+				w.t.Fatal(err)
+			}
+		}, []State{Gone, Archived}},
 		{"agents only", func(w *world) { // SA-08
 			w.write(filepath.Join(w.config, "projects", "-home-a-app", sid(1), "subagents", "agent-x.jsonl"), "{}\n", now.Add(-4*day))
 		}, []State{Lost}},
@@ -260,8 +288,16 @@ func TestStates(t *testing.T) {
 			if !slices.Equal(s.States, c.want) {
 				t.Errorf("states %q, want %q", s.States, c.want)
 			}
-			if s.State != c.want[0] {
-				t.Errorf("main state %q, want %q", s.State, c.want[0])
+			main := c.want[0]
+			if main == KeptOut && len(c.want) > 1 {
+				main = c.want[1]
+			}
+			if s.State != main {
+				t.Errorf("main state %q, want %q", s.State, main)
+			}
+			data, err := os.ReadFile(w.catalog.CacheFile)
+			if err == nil && s.Forgotten && strings.Contains(string(data), s.ID) {
+				t.Error("a forgotten session is cached")
 			}
 		})
 	}
