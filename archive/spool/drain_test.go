@@ -109,7 +109,7 @@ func TestDrainCrash(t *testing.T) {
 			done := false
 			for _, after := range []bool{false, true} {
 				name := fmt.Sprintf("operation %d, after %v, failing %v", n, after, failing)
-				s := newScene(t)
+				s := newQuickScene(t)
 				want := fill(s)
 				if failing {
 					s.store.fail = func(w Work) error { return errors.New("no") }
@@ -160,7 +160,7 @@ func TestHandOffDuringSettle(t *testing.T) {
 		// repeated pin; 99 is never reached.
 		for _, handOffOp := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 99} {
 			at := moment{drainOp, handOffOp}
-			s := newScene(t)
+			s := newQuickScene(t)
 			s.write(s.transcript(id), "first\n")
 			s.handOff(id)
 			saw, pinned := "", false

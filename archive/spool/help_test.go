@@ -36,7 +36,27 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	home := t.TempDir()
+	return newSceneIn(t, t.TempDir())
+}
+
+// newQuickScene is a scene in memory, where the system has such a place: for
+// tests that repeat themselves hundreds of times, and are not about the disk.
+func newQuickScene(t *testing.T) *scene {
+	t.Helper()
+	home, err := os.MkdirTemp("/dev/shm", "spool-test-")
+	if err != nil {
+		return newScene(t)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
+	return newSceneIn(t, home)
+}
+
+func newSceneIn(t *testing.T, home string) *scene {
+	t.Helper()
 	s := &scene{t: t, home: home, spool: filepath.Join(home, "state", "spool"), root: filepath.Join(home, "far", "store"),
 		store: &fakeStore{}, clock: testTime}
 	for _, dir := range []string{"state", "project"} {
