@@ -351,11 +351,12 @@ func (g *gatherer) message(r *Record) bool {
 func (g *gatherer) user(r *Record) {
 	f := &g.f
 	main := g.message(r)
-	view, text := r.userView()
+	content := r.Message.Member("content")
+	view, text, what := r.userViewOf(content)
 	switch view {
 	case ViewToolResult:
 		if main {
-			g.results(r)
+			g.results(content, what)
 		}
 	case ViewInterruption:
 		clear(g.pending)
@@ -387,13 +388,17 @@ func cutPrompt(text Value) (string, bool) {
 }
 
 // results takes the calls that a user record answers off the pending ones.
-func (g *gatherer) results(r *Record) {
+func (g *gatherer) results(content Value, what found) {
 	if len(g.pending) == 0 {
 		return
 	}
+	if what.results == 1 {
+		delete(g.pending, g.hash(what.call))
+		return
+	}
 	var p blockParts
-	elements(r.message().content.raw, func(raw []byte) bool {
-		if p.read(raw); p.toolUseID.IsText() {
+	p.each(content, func([]byte) bool {
+		if p.toolUseID.IsText() {
 			delete(g.pending, g.hash(p.toolUseID))
 		}
 		return true
@@ -447,8 +452,7 @@ func (g *gatherer) assistant(r *Record) {
 		return
 	}
 	var p blockParts
-	elements(m.content.raw, func(raw []byte) bool {
-		p.read(raw)
+	p.each(m.content, func([]byte) bool {
 		client := p.kind.Is("tool_use")
 		if !client && !p.kind.Is("server_tool_use") && !p.kind.Is("mcp_tool_use") {
 			return true

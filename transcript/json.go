@@ -29,8 +29,9 @@ const (
 // bytes can be looked at, and because encoding/json would match keys without
 // regard to case and put U+FFFD for lone surrogates.
 type lexer struct {
-	b    []byte
-	high bool // a byte above 0x7F stood in a string
+	b     []byte
+	check bool // look for bytes that are no UTF-8
+	bad   bool // and there are some
 }
 
 // space returns the index of the first byte from i on that is no JSON white space.
@@ -63,10 +64,16 @@ func stops(w uint64) uint64 {
 	return (q | s | c) & each80
 }
 
+// shortEscape marks what may follow a backslash, u and its digits left out.
+var shortEscape = [256]bool{
+	'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true,
+}
+
 // str reads a string from the byte behind its opening quote, eight bytes at a
 // time, and returns the index behind the closing quote.
 func (l *lexer) str(i int) (int, fault) {
 	b := l.b
+	from := i
 	var high uint64
 	for {
 		for i+8 <= len(b) {
@@ -90,18 +97,18 @@ func (l *lexer) str(i int) (int, fault) {
 	stop:
 		switch b[i] {
 		case '"':
-			if high&each80 != 0 {
-				l.high = true
+			if high&each80 != 0 && l.check && !utf8.Valid(b[from:i]) {
+				l.bad = true
 			}
 			return i + 1, faultNone
 		case '\\':
 			if i+1 == len(b) {
 				return i + 1, faultEndString
 			}
-			switch b[i+1] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			switch c := b[i+1]; {
+			case shortEscape[c]:
 				i += 2
-			case 'u':
+			case c == 'u':
 				for j := i + 2; j < i+6; j++ {
 					if j == len(b) {
 						return j, faultEndString
@@ -375,16 +382,24 @@ func members(text []byte, set func(name, value []byte)) {
 	}
 }
 
-// elements gives each element of an array's text to visit until it returns false.
-func elements(text []byte, visit func(value []byte) bool) {
+// blocks reads each element of an array's text: an object's members go to set, which
+// reset readies for them, and its text to visit; other values go to visit alone.
+func blocks(text []byte, reset func(), set func(name, value []byte), visit func(value []byte) bool) {
 	l := lexer{b: text}
 	i := l.space(0)
 	if i == len(text) || text[i] != '[' {
 		return
 	}
 	for i++; ; i++ {
-		i = l.space(i)
-		end, f := l.value(i, 0)
+		if i = l.space(i); i == len(text) {
+			return
+		}
+		end, f := i, faultNone
+		if reset(); text[i] == '{' {
+			end, f = l.object(i, 0, set)
+		} else {
+			end, f = l.value(i, 0)
+		}
 		if f != faultNone || !visit(text[i:end:end]) {
 			return
 		}

@@ -113,9 +113,11 @@ type blockParts struct {
 	kind, text, thinking, id, name, input, toolUseID, isError, content, source Value
 }
 
-func (p *blockParts) read(block []byte) {
-	*p = blockParts{}
-	members(block, p.set)
+func (p *blockParts) reset() { *p = blockParts{} }
+
+// each reads the blocks of an array one after the other into p.
+func (p *blockParts) each(array Value, visit func(raw []byte) bool) {
+	blocks(array.raw, p.reset, p.set, visit)
 }
 
 func (p *blockParts) set(name, value []byte) {
@@ -149,17 +151,16 @@ func readBlocks(content Value) []Block {
 	if text, ok := content.Text(); ok {
 		return []Block{{Type: "text", Text: text, Raw: content}}
 	}
-	var blocks []Block
-	elements(content.raw, func(raw []byte) bool {
+	var all []Block
+	var p, in blockParts
+	p.each(content, func(raw []byte) bool {
 		b := Block{Raw: Value{raw}}
 		if raw[0] != '{' {
 			// No block, but nothing that stands here is to vanish.
 			b.Text = b.Raw.String()
-			blocks = append(blocks, b)
+			all = append(all, b)
 			return true
 		}
-		var p blockParts
-		p.read(raw)
 		b.Type, b.Text = p.kind.String(), p.text.String()
 		switch b.Type {
 		case "thinking":
@@ -175,9 +176,7 @@ func readBlocks(content Value) []Block {
 			if text, ok := p.content.Text(); ok {
 				b.Content = []Block{{Type: "text", Text: text, Raw: p.content}}
 			} else {
-				elements(p.content.raw, func(raw []byte) bool {
-					var in blockParts
-					in.read(raw)
+				in.each(p.content, func(raw []byte) bool {
 					b.Content = append(b.Content, Block{
 						Type: in.kind.String(), Text: in.text.String(), Raw: Value{raw},
 						MediaType: in.source.Member("media_type").String(),
@@ -186,8 +185,8 @@ func readBlocks(content Value) []Block {
 				})
 			}
 		}
-		blocks = append(blocks, b)
+		all = append(all, b)
 		return true
 	})
-	return blocks
+	return all
 }

@@ -3,7 +3,6 @@ package transcript
 import (
 	"bytes"
 	"io"
-	"unicode/utf8"
 )
 
 const (
@@ -136,7 +135,7 @@ func (r *Reader) sound(joinable bool) bool {
 		r.pos = len(raw)
 		return false
 	}
-	l := lexer{b: raw}
+	l := lexer{b: raw, check: true}
 	at := 0
 	if r.line.Number == 1 {
 		if isUTF16(raw) {
@@ -203,7 +202,7 @@ func (r *Reader) join(at int) bool {
 		depth += brackets(line.Raw)
 	}
 	if depth <= 0 {
-		l := lexer{b: r.joined}
+		l := lexer{b: r.joined, check: true}
 		r.rec = Record{Offset: first.Offset + int64(at), Line: first.Number}
 		end, f := l.object(at, 0, r.rec.set)
 		if f == faultNone && end >= len(r.joined)-len(lines[len(lines)-1].Raw) {
@@ -255,7 +254,7 @@ func brackets(b []byte) int {
 // the next whole record and hands that out.
 func (r *Reader) salvage() bool {
 	raw := r.line.Raw
-	l := lexer{b: raw}
+	l := lexer{b: raw, check: true}
 	at := l.space(r.pos)
 	if at == len(raw) {
 		r.pos = at
@@ -372,7 +371,7 @@ func (r *Reader) damage(k Kind, at int, length int64, lost bool) {
 
 // checkUTF8 reports the record just read by l if bytes in it are no UTF-8.
 func (r *Reader) checkUTF8(l *lexer) {
-	if l.high && !utf8.Valid(r.rec.Raw) {
+	if l.bad {
 		r.counts[InvalidUTF8]++
 		if r.OnDamage != nil {
 			r.OnDamage(Damage{

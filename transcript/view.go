@@ -141,36 +141,37 @@ func (f *Fields) attachmentView() (View, Value) {
 }
 
 func (f *Fields) userView() (View, Value) {
+	v, text, _ := f.userViewOf(f.Message.Member("content"))
+	return v, text
+}
+
+// userViewOf also tells what else the content holds.
+func (f *Fields) userViewOf(content Value) (View, Value, found) {
 	if f.IsCompactSummary.True() {
-		return ViewSummary, Value{}
+		return ViewSummary, Value{}, found{}
 	}
-	var content Value
-	members(f.Message.raw, func(name, value []byte) {
-		if string(name) == "content" {
-			content.raw = value
-		}
-	})
 	text, found := firstText(content)
-	if found.result {
-		return ViewToolResult, Value{}
+	if found.results > 0 {
+		return ViewToolResult, Value{}, found
 	}
 	opening, _ := text.prefix(openingBytes)
 	v := viewOfText(opening)
 	switch {
 	case v != ViewPrompt:
-		return v, text
+		return v, text, found
 	case f.IsMeta.True() || f.IsVisibleInTranscriptOnly.True():
-		return ViewMeta, text
+		return ViewMeta, text, found
 	case strings.TrimSpace(opening) == "" && !found.other:
-		return ViewOther, text
+		return ViewOther, text, found
 	}
-	return ViewPrompt, text
+	return ViewPrompt, text, found
 }
 
 // found says what else content holds besides its first text.
 type found struct {
-	result bool // a tool result
-	other  bool // a block that is neither: an image, a document
+	results int   // tool results
+	call    Value // the id of the call that the last of them answers
+	other   bool  // a block that is neither: an image, a document
 }
 
 // firstText returns the first text of content that is no aside of the client's; if
@@ -182,12 +183,9 @@ func firstText(content Value) (Value, found) {
 	}
 	var text, aside Value
 	var p blockParts
-	elements(content.raw, func(raw []byte) bool {
-		if raw[0] != '{' {
-			return true
-		}
-		p.read(raw)
+	p.each(content, func(raw []byte) bool {
 		switch {
+		case raw[0] != '{':
 		case p.kind.Is("text"):
 			if len(p.text.raw) <= len(`""`) {
 				return true
@@ -200,7 +198,8 @@ func firstText(content Value) (Value, found) {
 				text = p.text
 			}
 		case p.kind.Is("tool_result"):
-			what.result = true
+			what.results++
+			what.call = p.toolUseID
 		default:
 			what.other = true
 		}
