@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,4 +194,33 @@ func (a *app) getenv(name string) string {
 		return ""
 	}
 	return a.env.Getenv(name)
+}
+
+// ask puts a question on the terminal and gives the answer's line without its
+// blanks. No answer, at the end of input, is an empty one. Ctrl-C ends the wait
+// with the context's error.
+func (a *app) ask(ctx context.Context, question string) (string, error) {
+	if _, err := fmt.Fprint(a.errw, question); err != nil {
+		return "", err
+	}
+	type reply struct {
+		line string
+		err  error
+	}
+	// The read cannot be cancelled; after an interruption the process ends
+	// with it.
+	replies := make(chan reply, 1)
+	go func() {
+		line, err := bufio.NewReader(a.in).ReadString('\n')
+		replies <- reply{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case r := <-replies:
+		if r.err != nil && !errors.Is(r.err, io.EOF) {
+			return "", fmt.Errorf("read the answer: %w", r.err)
+		}
+		return strings.TrimSpace(r.line), nil
+	}
 }

@@ -53,7 +53,7 @@ func (a *app) openDesk() (*desk, error) {
 		catalog: &sessions.Catalog{
 			Store:     store,
 			Locator:   k.Locator(),
-			CacheFile: sessions.CacheFile(s.Paths.Cache, filepath.Base(k.IndexDir())),
+			CacheFile: sessions.CacheFile(s.Paths.Cache, s.Paths.Store),
 			Now:       a.now(),
 			Alive:     processAlive,
 			Forgotten: func(id string) (bool, error) { return optout.IsForgotten(s.Paths.State, id) },

@@ -276,8 +276,10 @@ func (a *app) bundles(ctx context.Context, d *desk, arg string) ([]transcript.Bu
 		}
 		fi, err := os.Stat(path)
 		switch {
-		case err != nil && strings.ContainsRune(arg, filepath.Separator):
+		case err != nil && strings.HasSuffix(arg, ".jsonl"):
 			return nil, fail(exitNotFound, fmt.Errorf("no such file: %s", oneLine(arg)))
+		case err != nil && strings.ContainsRune(arg, filepath.Separator):
+			return a.bundlesIn(ctx, d, path) // its sessions may outlive a directory
 		case err == nil && fi.IsDir():
 			return a.bundlesIn(ctx, d, path)
 		case err == nil:

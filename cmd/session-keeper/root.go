@@ -19,6 +19,20 @@ var constructors = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
+	{groupSessions, newListCmd},
+	{groupSessions, newShowCmd},
+	{groupSessions, newCatCmd},
+	{groupSessions, newRestoreCmd},
+	{groupArchive, newArchiveCmd},
+	{groupArchive, newVerifyCmd},
+	{groupArchive, newForgetCmd},
+	{groupArchive, newPauseCmd},
+	{groupArchive, newUnpauseCmd},
+	{groupSessions, newProjectDirCmd},
+	{groupSetup, newInstallCmd},
+	{groupSetup, newUninstallCmd},
+	{groupSetup, newDoctorCmd},
+	{groupSetup, newSelfTestCmd},
 	{groupSetup, newVersionCmd},
 }
 

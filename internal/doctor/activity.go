@@ -83,7 +83,7 @@ func checkRetention(_ context.Context, w *World) []Finding {
 	}
 	switch {
 	case len(settings) == 0:
-		found = append(found, note("retention-default", fix, "Claude Code deletes transcripts after %d days, its default; the archive keeps them, resuming without a restore needs them", r.Days))
+		found = append(found, note("retention-default", fix, "Claude Code deletes transcripts after %d days, its default: from then on a session must be restored before it can be resumed", r.Days))
 	case r.Days < transcript.DefaultCleanupDays:
 		found = append(found, note("retention-short", fmt.Sprintf("write \"cleanupPeriodDays\": %d into %s", recommendedDays, r.Where),
 			"Claude Code deletes transcripts after %d days", r.Days).at(r.Where, 0))

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// installer runs install.sh as a user of its own: a fresh home, nothing of the
+// real environment but what Go needs to build without the network.
+type installer struct {
+	t    *testing.T
+	home string
+	path string
+}
+
+func newInstaller(t *testing.T) *installer {
+	if runtime.GOOS == "windows" {
+		t.Skip("install.sh is for systems with a POSIX shell")
+	}
+	return &installer{t: t, home: filepath.Join(t.TempDir(), "it's a home"), path: os.Getenv("PATH")}
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (in *installer) run(wantCode int, program string, args ...string) string {
+	in.t.Helper()
+	if err := os.MkdirAll(in.home, 0o700); err != nil {
+		in.t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = []string{
+		"HOME=" + in.home, "PATH=" + in.path, "TMPDIR=" + in.home,
+		"GOCACHE=" + goEnv(in.t, "GOCACHE"), "GOMODCACHE=" + goEnv(in.t, "GOMODCACHE"), "GOFLAGS=-mod=readonly",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+	}
+	out, err := cmd.CombinedOutput()
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		in.t.Fatal(err)
+	}
+	if code != wantCode {
+		in.t.Fatalf("%s %q: exit code %d, want %d\n%s", program, args, code, wantCode, out)
+	}
+	return string(out)
+}
+
+func (in *installer) wants(out string, texts ...string) {
+	in.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			in.t.Errorf("no %q in\n%s", text, out)
+		}
+	}
+}
+
+const installScript = "../../install.sh"
+
+// TestInstallScript installs from this checkout with nothing on the machine,
+// sees the main job work, and takes it all away again.
+func TestInstallScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the programs anew")
+	}
+	in := newInstaller(t)
+	prefix := filepath.Join(in.home, "my prefix")
+	bin := filepath.Join(prefix, "bin")
+	settings := filepath.Join(in.home, ".claude", "settings.json")
+
+	in.wants(in.run(0, installScript, "--prefix", prefix, "--dry-run"), "Would put them into "+bin)
+	for _, path := range []string{prefix, filepath.Dir(settings), filepath.Join(in.home, ".local")} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a dry run left %s: %v", path, err)
+		}
+	}
+
+	out := in.run(0, installScript, "--prefix", prefix)
+	in.wants(out, "Installed "+bin+"/session-keeper", "Installed "+bin+"/session-end-archive",
+		"Made ~/.claude/settings.json", "it works", bin+" is not on your PATH", "To undo all of this:", "install.sh --uninstall --prefix '")
+	entries, err := os.ReadDir(bin)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("%s holds %v, %v", bin, entries, err)
+	}
+	wired, err := os.ReadFile(settings)
+	if err != nil || !strings.Contains(string(wired), `my prefix/bin/session-end-archive' || exit 1"`) {
+		t.Errorf("settings: %s %v", wired, err)
+	}
+	in.run(0, filepath.Join(bin, "session-keeper"), "doctor")
+
+	// Again, as an update: the settings stay as they are.
+	in.path = bin + string(filepath.ListSeparator) + in.path
+	out = in.run(0, installScript, "--prefix="+prefix)
+	in.wants(out, "needs no change", "it works")
+	if strings.Contains(out, "is not on your PATH") {
+		t.Errorf("it is on the PATH:\n%s", out)
+	}
+	if again, err := os.ReadFile(settings); err != nil || string(again) != string(wired) {
+		t.Errorf("settings changed: %s %v", again, err)
+	}
+
+	in.wants(in.run(0, installScript, "--uninstall", "--prefix", prefix, "--dry-run"), "Would remove "+bin+"/session-keeper")
+	in.wants(in.run(0, installScript, "--uninstall", "--purge", "--prefix", prefix), "Removed ~/.claude/settings.json", "Removed "+bin+"/session-end-archive", "What stays:")
+	for _, gone := range []string{filepath.Join(bin, "session-keeper"), filepath.Join(bin, "session-end-archive"), settings, filepath.Join(in.home, ".local", "state", "session-keeper")} {
+		if _, err := os.Lstat(gone); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", gone, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(in.home, ".local", "share", "session-keeper", "format")); err != nil {
+		t.Errorf("the archive did not stay: %v", err)
+	}
+	in.wants(in.run(1, installScript, "--uninstall", "--prefix", prefix), "there is no session-keeper in "+bin)
+}
+
+// TestInstallScriptRefuses covers what it says when it cannot go on.
+func TestInstallScriptRefuses(t *testing.T) {
+	in := newInstaller(t)
+	in.wants(in.run(0, installScript, "--help"), "usage: ./install.sh")
+	in.wants(in.run(2, installScript, "--prefx"), "unknown argument: --prefx", "usage:")
+	in.wants(in.run(2, installScript, "--prefix"), "--prefix needs a folder")
+	in.wants(in.run(2, installScript, "--purge"), "--purge goes with --uninstall")
+
+	// A machine without Go, and one with an old Go.
+	tools := t.TempDir()
+	for _, tool := range []string{"sh", "dirname", "sed", "sort", "head"} {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(tools, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.path = tools
+	in.wants(in.run(1, installScript), "error: Go is needed to build session-keeper, version 1.", "hint: install it")
+	old := "#!/bin/sh\ncase $2 in GOVERSION) echo go1.9.7 ;; GOTOOLCHAIN) echo local ;; *) exit 1 ;; esac\n"
+	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	in.wants(in.run(1, installScript), "or newer is needed, this is 1.9.7")
+	if entries, err := os.ReadDir(in.home); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
