@@ -2,6 +2,8 @@ package sessions
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/session-keeper/session-keeper/internal/durable"
 	"github.com/session-keeper/session-keeper/transcript"
@@ -139,7 +140,7 @@ func (c *cache) keep(ids []string) {
 	}
 }
 
-func (c *cache) write(path string, now time.Time) error {
+func (c *cache) write(path string) error {
 	if path == "" || !c.changed {
 		return nil
 	}
@@ -187,7 +188,8 @@ func ForgetCached(dir, id string) error {
 	return errors.Join(errs...)
 }
 
-// CacheFile names the cache of one store.
-func CacheFile(dir, storeKey string) string {
-	return filepath.Join(dir, "sessions-"+storeKey+".json")
+// CacheFile names the cache for the store at root.
+func CacheFile(dir, root string) string {
+	sum := sha256.Sum256([]byte(filepath.Clean(root)))
+	return filepath.Join(dir, "sessions-"+hex.EncodeToString(sum[:8])+".json")
 }

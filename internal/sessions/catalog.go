@@ -94,7 +94,7 @@ func (c *Catalog) Load(ctx context.Context) (*List, error) {
 	}
 	Sort(list.Sessions)
 	cache.keep(ids)
-	if err := cache.write(c.CacheFile, c.Now); err != nil {
+	if err := cache.write(c.CacheFile); err != nil {
 		list.Problems = append(list.Problems, err)
 	}
 	return list, nil
