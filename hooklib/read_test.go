@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -262,4 +264,30 @@ func FuzzReadEvent(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Recorded payloads: each field has its place, but what is known to have none.
+func TestParseRecordedEvents(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "events", "*.json"))
+	if err != nil || len(files) < 14 {
+		t.Fatalf("%d events, %v", len(files), err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		event, err := ReadEvent(bytes.NewReader(raw), time.Time{})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		c := event.Base()
+		if c.SessionID != sampleID || c.TranscriptPath == "" || c.Cwd == "" || c.Name == "" {
+			t.Errorf("%s: %+v", file, c)
+		}
+		if _, unknown := event.(*Unknown); !unknown && len(c.Extra) > 0 {
+			t.Errorf("%s: fields without a place: %v", file, c.Extra)
+		}
+	}
 }

@@ -262,8 +262,10 @@ func (k *Keeper) handOff(ctx context.Context, b transcript.Bundle, o occasion, c
 	for _, dir := range k.spoolsFor(file, b.ConfigDir) {
 		receipt, err := spool.HandOff(ctx, dir, request)
 		if err == nil {
-			if err := config.RememberSpool(k.Settings.Paths.State, dir); err != nil {
-				k.Log.Log(warn, "remember spool", "spool", dir, "error", err)
+			if dir != config.DefaultSpool(k.Settings.Paths.State) { // that one is always looked into
+				if err := config.RememberSpool(k.Settings.Paths.State, dir); err != nil {
+					k.Log.Log(warn, "remember spool", "spool", dir, "error", err)
+				}
 			}
 			return dir, receipt, nil
 		}

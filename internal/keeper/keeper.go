@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/hooklib"
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/logfile"
@@ -56,12 +55,8 @@ func (k *Keeper) Locator() *transcript.Locator {
 // LogDir returns where the log files are.
 func LogDir(state string) string { return filepath.Join(state, "log") }
 
-// IndexDir returns where the freshness index of the settings' store lives.
-func (k *Keeper) IndexDir() string { return k.indexDir(k.Settings.Paths.Store) }
-
-func (k *Keeper) indexDir(root string) string {
-	return filepath.Join(k.Settings.Paths.State, "index", spool.StoreKey(root))
-}
+// IndexDir returns where the freshness indexes of stores live.
+func (k *Keeper) IndexDir() string { return filepath.Join(k.Settings.Paths.State, "index") }
 
 // OpenLog returns the log of a program, in the place that the environment
 // decides. Nothing is created before the first line.

@@ -69,7 +69,7 @@ func (k *Keeper) archiveBundle(ctx context.Context, b transcript.Bundle, o Archi
 		return archive.Result{}, fmt.Errorf("session %s has no files", b.SessionID)
 	}
 	result, err := store.Archive(ctx, snap, archive.Options{
-		IndexDir: k.indexDir(store.Root()),
+		IndexDir: k.IndexDir(),
 		Now:      k.Now,
 		Progress: o.Progress,
 	})

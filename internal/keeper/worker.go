@@ -199,7 +199,7 @@ func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, 
 	if err != nil {
 		return 0, err
 	}
-	options := archive.Options{IndexDir: w.indexDir(work.StoreRoot), Now: w.Now}
+	options := archive.Options{IndexDir: w.IndexDir(), Now: w.Now}
 	if w.hook {
 		options.Workers = 1
 	}
