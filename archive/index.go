@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/session-keeper/session-keeper/internal/durable"
@@ -96,9 +97,12 @@ func (e *indexEntry) vouches(f *File, fi fs.FileInfo, name string, now time.Time
 		return false
 	}
 	// Other machines change files on network disks behind our clock's back.
-	_, local, err := durable.Filesystem(name)
+	_, local, err := filesystem(name)
 	return err == nil && local
 }
+
+// filesystem is replaced by tests, which have no network disk.
+var filesystem = durable.Filesystem
 
 // fits reports whether the entry is about this file, archived in this state,
 // and the source is still the same inode.
@@ -133,7 +137,18 @@ func (x *index) save() error {
 	// One fixed name, overwritten next time: a killed process leaves no more
 	// than one. The session's lock keeps others away.
 	next := x.file + indexNewExt
-	if err := os.WriteFile(next, b, 0o600); err != nil {
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.Chmod(0o600) // whatever the umask took
+	if runtime.GOOS == "windows" {
+		err = nil // no modes there
+	}
+	if err == nil {
+		_, err = f.Write(b)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, removeIfThere(next))
 	}
 	return os.Rename(next, x.file)

@@ -1,0 +1,92 @@
+//go:build unix
+
+package archive
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// SM-06, SM-07: everything is for the user alone, whatever the umask.
+func TestModesAtCreation(t *testing.T) {
+	for _, mask := range []int{0, 0o022, 0o077, 0o277} {
+		old := syscall.Umask(mask)
+		defer syscall.Umask(old)
+		dir := filepath.Join(t.TempDir(), "d")
+		s, err := Create(filepath.Join(dir, "store"))
+		if mask&0o200 != 0 && err != nil && os.Geteuid() != 0 {
+			syscall.Umask(old)
+			continue // such a umask keeps its owner out of new folders
+		}
+		must(t, err)
+		r := &rig{t: t, store: s, src: t.TempDir(), index: filepath.Join(dir, "index")}
+		r.file("transcript/x", records(1, 1000))
+		must(t, os.Chmod(r.path("transcript/x"), 0o666))
+		snap := r.snapshot(sessionA)
+		o := Options{IndexDir: r.index}
+		_, err = s.Archive(context.Background(), snap, o)
+		must(t, err)
+		snap.SessionID = sessionB
+		_, err = s.Archive(context.Background(), snap, o)
+		must(t, err)
+		_, err = s.Forget(context.Background(), sessionB, ForgetOptions{})
+		must(t, err)
+		syscall.Umask(old)
+		must(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			fi, err := d.Info()
+			want := fs.FileMode(0o600)
+			if d.IsDir() {
+				want = 0o700
+			}
+			if err == nil && fi.Mode().Perm() != want {
+				t.Errorf("umask %03o: %s has mode %v", mask, p, fi.Mode())
+			}
+			return err
+		}))
+	}
+}
+
+// SM-08: what the user widened stays so.
+func TestModesOfUserAreKept(t *testing.T) {
+	r := newRig(t)
+	r.file("transcript/x", records(1, 1000))
+	must(t, os.Chmod(r.store.Root(), 0o755))
+	must(t, os.Chmod(filepath.Join(r.store.Root(), "sessions"), 0o750))
+	r.archive()
+	_, err := Create(r.store.Root())
+	must(t, err)
+	for name, want := range map[string]fs.FileMode{"": 0o755, "sessions": 0o750} {
+		fi, err := os.Stat(filepath.Join(r.store.Root(), name))
+		must(t, err)
+		if fi.Mode().Perm() != want {
+			t.Errorf("%q has mode %v", name, fi.Mode())
+		}
+	}
+}
+
+// Reading needs no right to write, and leaves no trace.
+func TestReadingWritesNothing(t *testing.T) {
+	r := newRig(t)
+	r.file("transcript/x", records(1, 1000))
+	r.archive()
+	must(t, os.RemoveAll(filepath.Join(r.store.Root(), "locks")))
+	before := storeFiles(t, r.store.Root())
+	r.reopen()
+	r.read(r.history().Latest())
+	r.verify()
+	after := storeFiles(t, r.store.Root())
+	if len(before) != len(after) {
+		t.Errorf("files %v, then %v", before, after)
+	}
+	// Copies of a store lack empty folders; the next archiving makes them.
+	r.add("transcript/x", []byte("y"))
+	must(t, os.RemoveAll(filepath.Join(r.store.Root(), "tmp")))
+	r.archive()
+}
