@@ -23,7 +23,8 @@ func checkLastEvent(_ context.Context, w *World) []Finding {
 	if w.Settings == nil {
 		return nil
 	}
-	var last *logfile.Entry
+	var last, event *logfile.Entry
+	newest := map[string]logfile.Entry{} // by session
 	failures := 0
 	err := logfile.Entries(keeper.LogDir(w.Settings.Paths.State), func(e logfile.Entry) bool {
 		if w.Now.Sub(e.Time) > soon {
@@ -31,6 +32,14 @@ func checkLastEvent(_ context.Context, w *World) []Finding {
 		}
 		if last == nil {
 			last = &e
+		}
+		if id := field(e, "session"); id != "" {
+			if _, known := newest[id]; !known {
+				newest[id] = e
+			}
+		}
+		if event == nil && field(e, "event") != "" {
+			event = &e
 		}
 		if e.Level == "error" {
 			failures++
@@ -40,25 +49,49 @@ func checkLastEvent(_ context.Context, w *World) []Finding {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []Finding{note("log-unreadable", "", "the log cannot be read: %v", err)}
 	}
-	if last == nil {
-		return []Finding{note("no-event", "", "no event of the last seven days is in the log: end a session of Claude Code, then look again")}
-	}
-	when := humanize.RelTime(last.Time, w.Now, "ago", "ahead")
-	what := last.Message
-	if err, isText := last.Fields["error"].(string); isText && err != "" {
-		what += ": " + err
-	}
 	var found []Finding
-	if last.Level == "error" {
-		found = append(found, problem("last-failed", fixArchive, "the last thing in the log, %s, is a failure of %s: %s", when, last.Program, what))
+	if last != nil && last.Level == "error" {
+		found = append(found, problem("last-failed", fixArchive, "the last thing in the log, %s, is a failure of %s: %s", w.ago(last.Time), last.Program, outcome(*last)))
 		failures--
+	}
+	if event == nil {
+		found = append(found, note("no-event", "", "no event of the last seven days is in the log: end a session of Claude Code, then look again"))
 	} else {
-		found = append(found, ok("last-event", "last in the log, %s: %s: %s", when, last.Program, what))
+		what := field(*event, "event")
+		if reason := field(*event, "reason"); reason != "" {
+			what += " (" + reason + ")"
+		}
+		result := outcome(*event)
+		if e, known := newest[field(*event, "session")]; known && e.Time.After(event.Time) {
+			result += ", then " + outcome(e)
+		}
+		found = append(found, ok("last-event", "last event, %s: %s, %s", w.ago(event.Time), what, result))
 	}
 	if failures > 0 {
 		found = append(found, note("failures", "look into "+keeper.LogDir(w.Settings.Paths.State), "failures in the log of the last seven days: %d", failures))
 	}
 	return found
+}
+
+// field is a text of a log entry, "" if there is none of this name.
+func field(e logfile.Entry, name string) string {
+	text, _ := e.Fields[name].(string)
+	return text
+}
+
+// outcome is what a log entry says happened.
+func outcome(e logfile.Entry) string {
+	if err := field(e, "error"); err != "" {
+		return e.Message + ": " + err
+	}
+	return e.Message
+}
+
+func (w *World) ago(t time.Time) string {
+	if w.Now.Sub(t) < time.Minute {
+		return "just now"
+	}
+	return humanize.RelTime(t, w.Now, "ago", "ahead")
 }
 
 // recommendedDays keeps transcripts for a hundred years. Zero does not: old
@@ -174,10 +207,10 @@ func checkSpools(_ context.Context, w *World) []Finding {
 		}
 		found = append(found, w.checkMode(dir, "the spool")...)
 		for _, job := range sum.Waiting {
-			since := humanize.RelTime(job.Since, w.Now, "ago", "ahead")
+			since := w.ago(job.Since)
 			switch {
 			case job.Parked:
-				f := problem("parked", fixArchive, "session %s waits in the spool since %s and could not be archived: %s", job.SessionID, since, job.LastError)
+				f := problem("parked", fixArchive, "session %s in the spool, handed over %s, could not be archived: %s", job.SessionID, since, job.LastError)
 				if job.OnlyName {
 					f.Message += "; Claude Code has deleted its own copy, so leave the spool alone"
 				}

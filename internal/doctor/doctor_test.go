@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/session-keeper/session-keeper/archive"
+	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/install"
 	"github.com/session-keeper/session-keeper/internal/keeper"
@@ -411,6 +412,49 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// A job that was given up is named with its reason, and one that nobody comes
+// to is counted.
+func TestSpool(t *testing.T) {
+	l := newLab(t)
+	const id = "33333333-3333-4333-8333-333333333333"
+	path := filepath.Join(l.home, ".claude", "projects", "-project", id+".jsonl")
+	l.write(path, "{}\n")
+	dir := filepath.Join(l.state(), "spool")
+	request := spool.Request{
+		StoreRoot: l.store(), SessionID: id, Transcript: path, Reason: "session-end",
+		Event: spool.Event{Name: "SessionEnd", Time: testNow}, ConfigDir: filepath.Join(l.home, ".claude"), Folder: "-project",
+	}
+	if _, err := spool.HandOff(context.Background(), dir, request); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := spool.Status(dir)
+	if err != nil || len(sum.Waiting) != 1 {
+		t.Fatalf("spool: %+v, %v", sum, err)
+	}
+	w := l.world()
+	at := func(d time.Duration) string {
+		w.Now = sum.Waiting[0].Since.Add(d)
+		return lines(checkSpools(context.Background(), w))
+	}
+	if got := at(time.Minute); !strings.Contains(got, "ok spool: 1 session being archived") {
+		t.Errorf("after a minute:\n%s", got)
+	}
+	if got := at(2 * time.Hour); !strings.Contains(got, "note spool-overdue: 1 session waiting") {
+		t.Errorf("after two hours:\n%s", got)
+	}
+	_, err = spool.Drain(context.Background(), dir, spool.DrainOptions{
+		Process: func(context.Context, spool.Work) (int64, error) {
+			return 0, fmt.Errorf("the store is read-only: %w", spool.ErrRefused)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := at(3 * time.Hour); !strings.Contains(got, "problem parked: session "+id) || !strings.Contains(got, "the store is read-only") {
+		t.Errorf("parked:\n%s", got)
+	}
+}
+
 func TestPaused(t *testing.T) {
 	l := newLab(t)
 	if err := optout.Pause(l.state(), time.Time{}, testNow); err != nil {
@@ -426,14 +470,21 @@ func TestLastEvent(t *testing.T) {
 	log := func(lines ...string) {
 		l.write(filepath.Join(keeper.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"), strings.Join(lines, "\n")+"\n")
 	}
-	line := func(level, at, message string) string {
-		return `{"level":"` + level + `","time":"2026-11-30T` + at + `Z","program":"session-end-archive","message":"` + message + `","error":"disk is full"}`
+	const session = `"session":"0b6b52c5-8c1e-4c6f-9d1e-6f0f5f3a2b10"`
+	line := func(level, at, message, more string) string {
+		return `{"level":"` + level + `","time":"2026-11-30T` + at + `Z","program":"session-end-archive","message":"` + message + `",` + more + `}`
 	}
-	log(line("error", "09:00:00", "failed"), line("info", "11:00:00", "handed off"))
-	l.want("last-event", OK, "1 hour ago: session-end-archive: handed off")
+	event := line("info", "11:00:00", "handed off", `"event":"SessionEnd","reason":"clear",`+session)
+	failure := func(at string) string { return line("error", at, "failed", `"error":"disk is full"`) }
+	log(failure("09:00:00"), event)
+	l.want("last-event", OK, "last event, 1 hour ago: SessionEnd (clear), handed off")
 	l.want("failures", Note, "seven days: 1")
-	log(line("info", "09:00:00", "handed off"), line("error", "11:30:00", "failed"))
-	l.want("last-failed", Problem, "failed: disk is full")
+	log(event, line("info", "11:00:01", "archived", session), line("info", "11:00:02", "drained", `"done":1`))
+	l.want("last-event", OK, "SessionEnd (clear), handed off, then archived")
+	l.wantNone("failures", "last-failed", "no-event")
+	log(event, failure("11:30:00"))
+	l.want("last-failed", Problem, "30 minutes ago, is a failure of session-end-archive: failed: disk is full")
+	l.wantNone("failures")
 }
 
 func TestCancelled(t *testing.T) {

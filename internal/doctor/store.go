@@ -75,7 +75,7 @@ func checkStore(_ context.Context, w *World) []Finding {
 		case err != nil:
 			found = append(found, note("store-state", "", "what the last worker noted about the archive cannot be read: %v", err))
 		case known && state.Error != "":
-			found = append(found, problem("store-failed", "session-keeper verify", "the worker cannot use the archive, the first time %s: %s", humanize.RelTime(state.Failed, w.Now, "ago", "ahead"), state.Error).at(root, 0))
+			found = append(found, problem("store-failed", "session-keeper verify", "the worker cannot use the archive, the first time %s: %s", w.ago(state.Failed), state.Error).at(root, 0))
 		}
 	}
 	return append(found, w.checkLinks()...)
@@ -112,17 +112,19 @@ func (w *World) checkLinks() []Finding {
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
 		return nil // the client was never used; nothing to link
 	}
-	if _, err := os.Stat(filepath.Join(dir, "projects")); err == nil {
-		dir = filepath.Join(dir, "projects")
+	if w.Keeper == nil {
+		return nil
 	}
-	spool := w.Settings.Paths.State
-	if !sameDevice(dir, spool) {
-		spool = w.clientDir() // the spool is then kept there
-		if !sameDevice(dir, spool) {
-			return []Finding{note("links-no", "", "transcripts in %s and the spool are on different disks: a transcript is copied when its session ends, which takes time in proportion to its size", w.short(dir))}
+	spool := w.Keeper.SpoolFor(dir, dir)
+	// Before the first hand-off there is none; the folder above it, or the
+	// client's own, is on the same disk.
+	for _, exists := range []string{spool, filepath.Dir(spool), dir} {
+		if _, err := os.Stat(exists); err == nil {
+			spool = exists
+			break
 		}
 	}
-	err := tryLink(w.clientDir(), spool)
+	err := tryLink(dir, spool)
 	switch {
 	case err == nil:
 		return []Finding{ok("links", "a session that ends is kept by a hard link, whatever its size")}
@@ -130,20 +132,6 @@ func (w *World) checkLinks() []Finding {
 		return []Finding{note("links-no", "", "the disk with the transcripts knows no hard links: a transcript is copied when its session ends, which takes time in proportion to its size")}
 	}
 	return []Finding{note("links-unknown", "", "hard links could not be tried: %v", err)}
-}
-
-func sameDevice(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	if err != nil {
-		return false
-	}
-	i, ok1 := durable.FileID(x)
-	j, ok2 := durable.FileID(y)
-	return ok1 && ok2 && i.Device == j.Device
 }
 
 func tryLink(from, to string) (err error) {
