@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -44,6 +45,9 @@ func main() {
 }
 
 func run(args []string) error {
+	if len(args) > 1 && args[0] == alone {
+		return runAlone(args[1], args[2:])
+	}
 	flags := flag.NewFlagSet("hook", flag.ContinueOnError)
 	bin := flags.String("bin", "", "folder of the programs to measure")
 	work := flags.String("work", "", "folder to work in (it fills up to five times the largest size)")
@@ -186,14 +190,8 @@ func (b *bench) environment() []string {
 	return []string{"HOME=" + b.home, "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}
 }
 
-// usage is what a program took.
-type usage struct {
-	wall   time.Duration
-	memory int64 // bytes at the peak
-}
-
 // measure runs one program to its end.
-func (b *bench) measure(stdin []byte, name string, args ...string) (usage, error) {
+func (b *bench) measure(stdin []byte, name string, args ...string) (time.Duration, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env, cmd.Dir = b.environment(), b.work
 	cmd.Stdin = bytes.NewReader(stdin)
@@ -203,19 +201,50 @@ func (b *bench) measure(stdin []byte, name string, args ...string) (usage, error
 	err := cmd.Run()
 	wall := time.Since(start)
 	if err != nil {
-		return usage{}, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, stderr.String())
+		return 0, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, stderr.String())
 	}
-	memory := int64(0)
-	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		memory = int64(r.Maxrss)
-		if runtime.GOOS != "darwin" {
-			memory *= 1024 // kilobytes elsewhere
-		}
-	}
-	return usage{wall, memory}, nil
+	return wall, nil
 }
 
-func (b *bench) keeper(args ...string) (usage, error) {
+// alone as the first argument makes this program start another one and print
+// the other's peak memory in bytes. Linux counts the memory of the process that
+// starts a program as that program's, so a small one has to start it.
+const alone = "alone"
+
+func runAlone(name string, args []string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return errors.New("this system does not tell the peak memory")
+	}
+	peak := int64(r.Maxrss)
+	if runtime.GOOS != "darwin" {
+		peak *= 1024 // kilobytes elsewhere
+	}
+	_, err := fmt.Println(peak)
+	return err
+}
+
+// peakMemory runs one program and gives the bytes it had resident at its peak.
+func (b *bench) peakMemory(name string, args ...string) (int64, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(self, append([]string{alone, name}, args...)...)
+	cmd.Env, cmd.Dir, cmd.Stderr = b.environment(), b.work, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("%s %q: %w", filepath.Base(name), args, err)
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+}
+
+func (b *bench) keeper(args ...string) (time.Duration, error) {
 	return b.measure(nil, filepath.Join(b.bin, "session-keeper"), args...)
 }
 
@@ -225,16 +254,16 @@ func (b *bench) event(t *transcript) []byte {
 
 // wiredHook runs the hook as the client does: /bin/sh -c with the command as it
 // stands in settings.json.
-func (b *bench) wiredHook(t *transcript) (usage, error) {
+func (b *bench) wiredHook(t *transcript) (time.Duration, error) {
 	return b.measure(b.event(t), "/bin/sh", "-c", b.wired)
 }
 
-func (b *bench) minimal(t *transcript) (usage, error) {
+func (b *bench) minimal(t *transcript) (time.Duration, error) {
 	return b.measure(b.event(t), filepath.Join(b.bin, "minimal"), b.links())
 }
 
 // script is the hook that people write today.
-func (b *bench) script(t *transcript) (usage, error) {
+func (b *bench) script(t *transcript) (time.Duration, error) {
 	const text = `set -e; event=$(cat); cp "$(printf %s "$event" | jq -r .transcript_path)" "$0/$(printf %s "$event" | jq -r .session_id)"`
 	return b.measure(b.event(t), "/bin/sh", "-c", text, b.links())
 }
@@ -274,12 +303,10 @@ func spooled(spool string) (bool, error) {
 	return busy, err
 }
 
-func median(all []usage) (wall, worst time.Duration, memory int64) {
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b usage) int { return int(a.wall - b.wall) })
-	for _, u := range all {
-		memory = max(memory, u.memory)
-	}
-	return sorted[len(sorted)/2].wall, sorted[len(sorted)*95/100].wall, memory
+// median gives the middle one, and the one that 95 of 100 do not exceed.
+func median(all []time.Duration) (middle, p95 time.Duration) {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2], sorted[len(sorted)*95/100]
 }
 
 func (b *bench) runsFor(size int64) int {
@@ -324,7 +351,7 @@ func (b *bench) hookLine(n int64, resumed bool) error {
 	} else if err := copyTree(b.local(), kept); err != nil {
 		return err
 	}
-	var ours, minimal, script []usage
+	var ours, minimal, script []time.Duration
 	for range b.runsFor(n) {
 		if resumed {
 			if err := t.grow(50_000); err != nil {
@@ -332,8 +359,8 @@ func (b *bench) hookLine(n int64, resumed bool) error {
 			}
 		}
 		for _, one := range []struct {
-			into *[]usage
-			run  func(*transcript) (usage, error)
+			into *[]time.Duration
+			run  func(*transcript) (time.Duration, error)
 		}{{&minimal, b.minimal}, {&script, b.script}, {&ours, b.wiredHook}} {
 			if err := os.RemoveAll(filepath.Join(b.links(), t.ID)); err != nil {
 				return err
@@ -354,9 +381,9 @@ func (b *bench) hookLine(n int64, resumed bool) error {
 			}
 		}
 	}
-	wall, worst, _ := median(ours)
-	least, _, _ := median(minimal)
-	shell, _, _ := median(script)
+	wall, worst := median(ours)
+	least, _ := median(minimal)
+	shell, _ := median(script)
 	fmt.Printf("| %s | %s | %s | %s | %s | %s | %s |\n", size(n), map[bool]string{false: "new", true: "resumed"}[resumed],
 		ms(wall), ms(worst), ms(least), ratio(wall, least), ms(shell))
 	return os.RemoveAll(kept)
@@ -376,7 +403,7 @@ func (b *bench) grow() error {
 			return err
 		}
 		for _, add := range []int64{50_000, 1_000_000, 10_000_000} {
-			var ours, pass []usage
+			var ours, pass []time.Duration
 			for range b.runsFor(n) / 2 {
 				if err := t.grow(add); err != nil {
 					return err
@@ -392,8 +419,8 @@ func (b *bench) grow() error {
 				}
 				ours = append(ours, u)
 			}
-			wall, _, _ := median(ours)
-			once, _, _ := median(pass)
+			wall, _ := median(ours)
+			once, _ := median(pass)
 			fmt.Printf("| %s | %s | %s | %s | %s |\n", size(n), size(add), ms(wall), ms(once), ratio(wall, once))
 		}
 		b.remove(t)
@@ -419,7 +446,7 @@ func (b *bench) first() error {
 		if err != nil {
 			return err
 		}
-		var ours, zstd []usage
+		var ours, zstd []time.Duration
 		var stored int64
 		for range b.runsFor(n) {
 			unix.Sync()
@@ -444,8 +471,12 @@ func (b *bench) first() error {
 		if err != nil {
 			return err
 		}
-		wall, _, memory := median(ours)
-		plain, _, _ := median(zstd)
+		memory, err := b.peakMemory(filepath.Join(b.bin, "session-keeper"), "archive", t.ID)
+		if err != nil {
+			return err
+		}
+		wall, _ := median(ours)
+		plain, _ := median(zstd)
 		fmt.Printf("| %s | %s | %s | %s | %s | %s | %s |\n", size(n), ms(wall), ms(plain), ratio(wall, plain), size(memory), size(stored-before), size(info.Size()))
 		b.remove(t)
 		if err := os.RemoveAll(kept); err != nil {
