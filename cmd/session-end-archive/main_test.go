@@ -283,7 +283,7 @@ func scriptSettle(ts *testscript.TestScript, neg bool, args []string) {
 	for end := time.Now().Add(longWait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		left = ""
 		for _, dir := range spools(ts) {
-			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(dir); err != nil {
 				continue
 			}
 			sum, err := spool.Status(dir)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/archive/spool"
@@ -43,7 +41,7 @@ func (k *Keeper) Forget(ctx context.Context, session string) (ForgetReport, erro
 	dirs, err := k.Spools()
 	step("spools", err)
 	for _, dir := range dirs {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if !isThere(dir) {
 			continue
 		}
 		step("spool "+dir, spool.Purge(dir, session))

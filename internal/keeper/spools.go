@@ -1,9 +1,12 @@
 package keeper
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/durable"
@@ -65,4 +68,11 @@ func sameDevice(dir, file string) bool {
 			return true
 		}
 	}
+}
+
+// isThere tells whether there is anything at a path. What cannot be told counts
+// as yes: who uses it is told why not.
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }

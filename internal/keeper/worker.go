@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -75,7 +74,7 @@ func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
 		if ctx.Err() != nil {
 			break
 		}
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if !isThere(dir) {
 			continue
 		}
 		stats, err := spool.Drain(ctx, dir, w.drainOptions(""))
@@ -329,7 +328,7 @@ func (k *Keeper) addFiles(ctx context.Context, snap *archive.Snapshot, b transcr
 
 // logResult tells of a session that is in the store now.
 func (k *Keeper) logResult(session string, snap archive.Snapshot, r archive.Result, took time.Duration) {
-	pairs := []any{"session", session, "reason", string(snap.Reason), "created", r.Created, "files", len(snap.Sources),
+	pairs := []any{"session", session, "reason", string(snap.Reason), "files", len(snap.Sources),
 		"new_bytes", r.NewBytes, "stored_bytes", r.StoredBytes, "took", took}
 	if r.Generation != nil {
 		pairs = append(pairs, "generation", r.Generation.Number)
@@ -337,7 +336,14 @@ func (k *Keeper) logResult(session string, snap archive.Snapshot, r archive.Resu
 	if r.Diverged {
 		pairs = append(pairs, "diverged", true)
 	}
-	k.Log.Log(info, "archived", pairs...)
+	message := "archived"
+	switch {
+	case r.Generation == nil:
+		message = "nothing to archive" // no file has a byte
+	case !r.Created:
+		message = "already archived"
+	}
+	k.Log.Log(info, message, pairs...)
 	for _, s := range r.Skipped {
 		k.Log.Log(warn, "file could not be read", "session", session, "family", s.Family, "file", s.Path, "error", s.Err)
 	}
