@@ -176,7 +176,7 @@ func (a *app) report(err error) int {
 // say writes one "session-keeper: error: …", "… hint: …" or "… warning: …"
 // to stderr. It has nowhere to report that stderr is closed.
 func (a *app) say(kind, message string) {
-	_, _ = fmt.Fprintf(a.errw, "%s: %s: %s\n", programName, kind, strings.TrimRight(message, "\n"))
+	_, _ = fmt.Fprintf(a.errw, "%s: %s: %s\n", programName, kind, plainText(strings.TrimRight(message, "\n")))
 }
 
 // writeJSON prints v as one indented JSON value; text such as <id> stays as it

@@ -159,6 +159,15 @@ func (d *desk) generation(ctx context.Context, s *sessions.Session, name string)
 	return g, h, nil
 }
 
+// facts gives those of a generation's transcript, without reading it again
+// where they are the session's.
+func (d *desk) facts(ctx context.Context, s *sessions.Session, g *archive.Generation) (transcript.Facts, error) {
+	if s.Live == nil && s.Kept != nil && s.Kept.Hash == g.Hash && len(s.Errors) == 0 {
+		return s.Facts, nil
+	}
+	return sessions.KeptFacts(ctx, d.store, g)
+}
+
 // generationLines lists a session's generations, the newest first, a line each.
 func generationLines(h *archive.History) string {
 	const most = 20

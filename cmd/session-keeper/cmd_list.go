@@ -199,8 +199,21 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// minTitle is the least width left to titles, in cells.
-const minTitle = 16
+// The columns of the list.
+const (
+	colID = iota
+	colLast
+	colSize
+	colState
+	colProject
+	colTitle
+	numCols
+)
+
+type listRow [numCols]string
+
+// columnGap stands between two columns.
+const columnGap = "  "
 
 func (a *app) printList(w io.Writer, all, shown []*sessions.Session, hidden sessions.Hidden) error {
 	columns := a.columns()
@@ -208,50 +221,35 @@ func (a *app) printList(w io.Writer, all, shown []*sessions.Session, hidden sess
 	if columns > 0 {
 		idLen = uniqueLength(all)
 	}
-	type row [6]string // id, last, size, state, project, title
-	rows := []row{{"ID", "LAST", "SIZE", "STATE", "PROJECT", "TITLE"}}
+	rows := []listRow{{"ID", "LAST", "SIZE", "STATE", "PROJECT", "TITLE"}}
 	for _, s := range shown {
-		where := a.tilde(oneLine(s.Project()))
-		if where == "" {
-			where = "-"
-		}
-		if b := oneLine(s.Branch()); b != "" && b != "HEAD" {
-			where += " (" + b + ")"
-		}
-		state := string(s.State)
-		if s.Kind == sessions.Print || s.Kind == sessions.Agent || s.Kind == sessions.Empty {
-			state += ", " + string(s.Kind)
-		}
-		if s.State == sessions.Live && s.Is(sessions.Behind) {
-			state += ", behind"
-		}
-		rows = append(rows, row{s.ID[:min(idLen, len(s.ID))], ago(s.Last, a.now()), byteSize(s.Size), state, where, oneLine(s.Title())})
-	}
-	var widths [6]int
-	for _, r := range rows {
-		for i, cell := range r {
-			widths[i] = max(widths[i], width(cell))
-		}
-	}
-	if columns > 0 {
-		const gaps = 2 * 5
-		fixed := widths[0] + widths[1] + widths[2] + widths[3] + gaps
-		free := max(columns-fixed, 2*minTitle)
-		widths[4] = min(widths[4], max(free/2, free-widths[5]))
-		widths[5] = max(free-widths[4], minTitle)
+		rows = append(rows, a.listRow(s, idLen))
 	}
 	if len(shown) > 0 {
+		widths := listWidths(rows, columns)
 		for i, r := range rows {
-			cells := []string{
-				pad(r[0], widths[0]), pad(r[1], widths[1]), padLeft(r[2], widths[2]), pad(r[3], widths[3]),
-				pad(fitTail(r[4], widths[4]), widths[4]), fit(r[5], widths[5]),
+			var cells []string
+			for col, width := range widths {
+				if width == 0 {
+					continue // no room for this column
+				}
+				cell := r[col]
+				switch col {
+				case colSize:
+					cell = padLeft(cell, width)
+				case colProject:
+					cell = pad(fitTail(cell, width), width)
+				case colTitle:
+					cell = fit(cell, width)
+				default:
+					cell = pad(fit(cell, width), width)
+				}
+				if i > 0 && col == colState {
+					cell = a.paintState(cell, shown[i-1].State)
+				}
+				cells = append(cells, cell)
 			}
-			if i == 0 {
-				cells[2] = padLeft(r[2], widths[2])
-			} else {
-				cells[3] = a.paintState(cells[3], shown[i-1].State)
-			}
-			line := strings.TrimRight(strings.Join(cells, "  "), " ")
+			line := strings.TrimRight(strings.Join(cells, columnGap), " ")
 			if i == 0 {
 				line = a.paint("1", line)
 			}
@@ -262,6 +260,68 @@ func (a *app) printList(w io.Writer, all, shown []*sessions.Session, hidden sess
 	}
 	_, err := fmt.Fprintln(w, listEnd(len(shown), hidden))
 	return err
+}
+
+func (a *app) listRow(s *sessions.Session, idLen int) listRow {
+	where := a.tilde(oneLine(s.Project()))
+	if where == "" {
+		where = "-"
+	}
+	if b := oneLine(s.Branch()); b != "" && b != "HEAD" {
+		where += " (" + b + ")"
+	}
+	state := string(s.State)
+	if s.Kind == sessions.Print || s.Kind == sessions.Agent || s.Kind == sessions.Empty {
+		state += ", " + string(s.Kind)
+	}
+	if s.State == sessions.Live && s.Is(sessions.Behind) {
+		state += ", behind"
+	}
+	if s.Live != nil && len(s.Live.Others) > 0 {
+		// The client may find none of them from elsewhere.
+		state += fmt.Sprintf(", %d copies", 1+len(s.Live.Others))
+	}
+	return listRow{s.ID[:min(idLen, len(s.ID))], ago(s.Last, a.now()), byteSize(s.Size), state, where, oneLine(s.Title())}
+}
+
+// listWidths gives the columns' widths in cells. On a terminal of so many
+// columns (0: no terminal) the title and the project share what is left; where
+// that is too little, the project goes, then the size, then the time.
+func listWidths(rows []listRow, columns int) [numCols]int {
+	const minTitle = 12
+	var widths [numCols]int
+	for _, r := range rows {
+		for col, cell := range r {
+			widths[col] = max(widths[col], width(cell))
+		}
+	}
+	if columns <= 0 {
+		return widths
+	}
+	free := func() int { // for title and project
+		left := columns
+		for _, col := range []int{colID, colLast, colSize, colState} {
+			if widths[col] > 0 {
+				left -= widths[col] + len(columnGap)
+			}
+		}
+		return left
+	}
+	left := free()
+	if left >= 2*minTitle+len(columnGap) {
+		left -= len(columnGap)
+		widths[colProject] = min(widths[colProject], max(left/2, left-widths[colTitle]))
+		widths[colTitle] = min(widths[colTitle], left-widths[colProject])
+		return widths
+	}
+	widths[colProject] = 0
+	for _, col := range []int{colSize, colLast} {
+		if free() < minTitle {
+			widths[col] = 0
+		}
+	}
+	widths[colTitle] = max(min(widths[colTitle], free()), 1)
+	return widths
 }
 
 func (a *app) paintState(s string, state sessions.State) string {

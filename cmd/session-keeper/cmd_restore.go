@@ -98,7 +98,7 @@ between generations is needed; 4 damaged in the archive: nothing was written;
 			if err != nil && !errors.As(err, &conflict) {
 				return fmt.Errorf("restore session %s: %w", s.ID, err)
 			}
-			a.addNotes(plan, s, r)
+			addNotes(plan, s, g, r)
 			out := restoreJSON(plan, g, conflict, dryRun)
 			out.Resume = plan.ResumeCommand(a.configEnv(r.ConfigDir))
 			if dryRun || conflict != nil {
@@ -172,7 +172,7 @@ func (a *app) chooseGeneration(ctx context.Context, d *desk, s *sessions.Session
 	if name != "" {
 		return latest, nil
 	}
-	longer, err := d.longerLineages(ctx, h, latest)
+	longer, err := d.longerLineages(ctx, s, h, latest)
 	if err != nil || len(longer) == 0 {
 		return latest, err
 	}
@@ -209,12 +209,12 @@ type lineageTip struct {
 
 // longerLineages gives the tips of other lineages with more messages than the
 // latest generation has.
-func (d *desk) longerLineages(ctx context.Context, h *archive.History, latest *archive.Generation) ([]lineageTip, error) {
+func (d *desk) longerLineages(ctx context.Context, s *sessions.Session, h *archive.History, latest *archive.Generation) ([]lineageTip, error) {
 	lineages := h.Lineages()
 	if len(lineages) < 2 {
 		return nil, nil
 	}
-	facts, err := sessions.KeptFacts(ctx, d.store, latest)
+	facts, err := d.facts(ctx, s, latest)
 	if err != nil {
 		if errors.Is(err, archive.ErrDamaged) {
 			return nil, nil // told when its files are checked
@@ -285,7 +285,7 @@ func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, 
 		r.Project = filepath.Clean(project)
 	}
 	// What the records say comes first: an event's cwd follows each cd.
-	facts, err := sessions.KeptFacts(ctx, d.store, g)
+	facts, err := d.facts(ctx, s, g)
 	if err != nil && !errors.Is(err, archive.ErrDamaged) {
 		return r, fmt.Errorf("read the archived transcript: %w", err)
 	}
@@ -309,7 +309,10 @@ func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, 
 }
 
 // addNotes adds what the plan cannot know.
-func (a *app) addNotes(p *restore.Plan, s *sessions.Session, r restore.Request) {
+func addNotes(p *restore.Plan, s *sessions.Session, g *archive.Generation, r restore.Request) {
+	for _, f := range g.LeftOut {
+		p.Notes = append(p.Notes, restore.Note{Code: "not-archived", Text: fmt.Sprintf("%s/%s (%s) was never archived: %s", f.Family, f.Path, byteSize(f.Size), f.Why)})
+	}
 	if p.Transcript == nil {
 		return
 	}

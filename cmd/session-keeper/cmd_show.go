@@ -57,7 +57,7 @@ the archive.`,
 			facts := s.Facts
 			if src.generation != nil {
 				// The facts at hand may be those of a longer live file.
-				if facts, err = sessions.KeptFacts(cmd.Context(), d.store, src.generation); err != nil {
+				if facts, err = d.facts(cmd.Context(), s, src.generation); err != nil {
 					return damaged(f, err)
 				}
 			}

@@ -1,167 +1,158 @@
-//go:build unix
-
 package main
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
+	"github.com/session-keeper/session-keeper/internal/config"
+	"github.com/session-keeper/session-keeper/transcript"
 )
 
-// console is a program at a terminal.
-type console struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	tty    *os.File
-	output bytes.Buffer
-	more   chan []byte
+// machine is a home in which commands run within the test's process.
+type machine struct {
+	t    *testing.T
+	home string
 }
 
-// onTerminal starts session-keeper with a terminal as its standard streams.
-func onTerminal(t *testing.T, home string, args ...string) *console {
+func newMachine(t *testing.T) *machine {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(programs, "session-keeper"), args...)
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm"}
-	tty, err := pty.Start(cmd)
+	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tty.Close() })
-	c := &console{t: t, cmd: cmd, tty: tty, more: make(chan []byte)}
-	go func() {
-		defer close(c.more)
-		for {
-			buf := make([]byte, 4096)
-			n, err := tty.Read(buf)
-			if n > 0 {
-				c.more <- buf[:n]
-			}
-			if err != nil {
-				return // the program has ended
-			}
-		}
-	}()
-	return c
+	return &machine{t, home}
 }
 
-const consolePatience = 30 * time.Second
-
-// await reads until text appears.
-func (c *console) await(text string) {
-	c.t.Helper()
-	timeout := time.After(consolePatience)
-	for !strings.Contains(c.output.String(), text) {
-		select {
-		case b, ok := <-c.more:
-			if !ok {
-				c.t.Fatalf("ended without %q:\n%s", text, c.output.String())
-			}
-			c.output.Write(b)
-		case <-timeout:
-			c.t.Fatalf("no %q within %v:\n%s", text, consolePatience, c.output.String())
-		}
+// run runs a command line of a person who answers what is asked.
+func (m *machine) run(answer string, args ...string) (code int, out, errs string) {
+	m.t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := &app{
+		in: strings.NewReader(answer), out: &stdout, errw: &stderr,
+		env: config.Env{
+			Getenv: func(string) string { return "" },
+			Home:   m.home, Dir: m.home, GOOS: "linux",
+		},
+		now:         time.Now,
+		interactive: true,
 	}
+	code = run(a, args)
+	return code, stdout.String(), stderr.String()
 }
 
-func (c *console) send(text string) {
-	c.t.Helper()
-	if _, err := c.tty.WriteString(text); err != nil {
-		c.t.Fatal(err)
+const interactiveID = "0a1b2c3d-0000-4000-8000-000000000001"
+
+func (m *machine) path() string {
+	return filepath.Join(m.home, ".claude", "projects", transcript.FolderName(m.home), interactiveID+".jsonl")
+}
+
+// session writes a session of n turns and archives it.
+func (m *machine) session(n int, archive bool) string {
+	m.t.Helper()
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"type":"user","uuid":"u%d","timestamp":"2026-11-20T10:00:00Z","cwd":%q,"message":{"role":"user","content":"prompt %d"}}`+"\n", i, m.home, i)
+		fmt.Fprintf(&b, `{"type":"assistant","uuid":"a%d","parentUuid":"u%d","timestamp":"2026-11-20T10:00:01Z","message":{"id":"m%d","role":"assistant","content":"answer"}}`+"\n", i, i, i)
 	}
-}
-
-// exits waits for the end and checks the exit code.
-func (c *console) exits(want int) {
-	c.t.Helper()
-	timeout := time.After(consolePatience)
-	for open := true; open; {
-		select {
-		case b, ok := <-c.more:
-			c.output.Write(b)
-			open = ok
-		case <-timeout:
-			c.t.Fatalf("did not end within %v:\n%s", consolePatience, c.output.String())
+	if n == 0 {
+		b.WriteString(`{"type":"mode","mode":"default"}` + "\n")
+	}
+	if err := os.MkdirAll(filepath.Dir(m.path()), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(m.path(), []byte(b.String()), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	if archive {
+		if code, out, errs := m.run("", "archive", interactiveID); code != 0 {
+			m.t.Fatalf("archive: %d\n%s%s", code, out, errs)
 		}
 	}
-	code := 0
-	var exit *exec.ExitError
-	if err := c.cmd.Wait(); errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else if err != nil {
-		c.t.Fatal(err)
-	}
-	if code != want {
-		c.t.Fatalf("exit code %d, want %d:\n%s", code, want, c.output.String())
-	}
+	return b.String()
 }
 
-// A purge on a terminal asks for the archive's path, and deletes the archive
-// only if exactly that is typed.
-func TestPurgeAsksForThePath(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer string
-		code   int
-		stays  bool
-	}{
-		"Enter":      {"\r", exitOK, true},
-		"other path": {"/\r", exitRefused, true},
-		"yes":        {"yes\r", exitRefused, true},
-		"the path":   {"", exitOK, false},
-		"Ctrl-C":     {"\x03", exitInterrupted, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			home, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
+func TestForgetAsks(t *testing.T) {
+	for answer, want := range map[string]int{"n\n": exitFailed, "\n": exitFailed, "": exitFailed, "maybe\n": exitFailed, "y\n": exitOK, "YES\n": exitOK} {
+		t.Run(fmt.Sprintf("%q", answer), func(t *testing.T) {
+			m := newMachine(t)
+			m.session(1, true)
+			code, out, errs := m.run(answer, "forget", "last")
+			if code != want || !strings.Contains(errs, "Forget session") {
+				t.Fatalf("exit code %d, want %d\n%s%s", code, want, out, errs)
 			}
-			archive := filepath.Join(home, ".local", "share", "session-keeper")
-			if answer := test.answer; answer == "" {
-				test.answer = archive + "\r"
-			}
-			install := onTerminal(t, home, "install")
-			install.await("Archive:")
-			install.exits(exitOK)
-			c := onTerminal(t, home, "uninstall", "--purge")
-			c.await("else press Enter:")
-			c.send(test.answer)
-			c.exits(test.code)
-			_, err = os.Stat(filepath.Join(archive, "format"))
-			if stays := err == nil; stays != test.stays {
-				t.Errorf("archive is there: %v, want %v\n%s", stays, test.stays, c.output.String())
+			code, _, _ = m.run("", "cat", interactiveID, "--generation", "latest")
+			if kept := code == exitOK; kept == (want == exitOK) {
+				t.Errorf("after the answer the archived transcript is there: %v", kept)
 			}
 		})
 	}
 }
 
-// Colours are for terminals, and for users who did not say NO_COLOR.
-func TestColours(t *testing.T) {
-	home := t.TempDir()
-	c := onTerminal(t, home, "doctor")
-	c.exits(exitDamaged)
-	if !strings.Contains(c.output.String(), "\x1b[31mproblem\x1b[0m") {
-		t.Errorf("no colour on a terminal: %q", c.output.String())
+// AR-07, AR-08: which generation to restore is the user's choice where the
+// newest one holds less.
+func TestRestoreAsksWhich(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		code   int
+		turns  int // in the restored transcript; -1: none
+	}{{"1\n", exitOK, 0}, {"2\n", exitOK, 5}, {"3\n", exitNotFound, -1}, {"\n", exitNotFound, -1}, {"", exitNotFound, -1}} {
+		t.Run(fmt.Sprintf("%q", c.answer), func(t *testing.T) {
+			m := newMachine(t)
+			texts := map[int]string{5: m.session(5, true), 0: m.session(0, true)}
+			if err := os.RemoveAll(filepath.Join(m.home, ".claude")); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := m.run(c.answer, "restore", interactiveID)
+			if code != c.code || !strings.Contains(errs, "Which one? [1-2") || !strings.Contains(errs, "10 messages") {
+				t.Fatalf("exit code %d, want %d\n%s%s", code, c.code, out, errs)
+			}
+			data, err := os.ReadFile(m.path())
+			switch {
+			case c.turns < 0 && err == nil:
+				t.Error("something was restored")
+			case c.turns >= 0 && (err != nil || string(data) != texts[c.turns]):
+				t.Errorf("restored %d bytes, %v; want the one of %d turns", len(data), err, c.turns)
+			}
+		})
 	}
-	cmd := exec.Command(filepath.Join(programs, "session-keeper"), "doctor")
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "NO_COLOR=1"}
-	tty, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A failed run says so in one line and leaves nothing behind.
+func TestErrorsAreNeutralised(t *testing.T) {
+	m := newMachine(t)
+	code, out, errs := m.run("", "show", "no\x1b[31m such")
+	if code != exitNotFound || out != "" || strings.Contains(errs, "\x1b") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
-	defer tty.Close()
-	var out bytes.Buffer
-	_, _ = out.ReadFrom(tty) // ends with an error when the program has ended
-	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitDamaged {
-		t.Errorf("doctor: %v", err)
+}
+
+// brokenWriter takes a few bytes and then fails, as a full disk does.
+type brokenWriter struct{ left int }
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, io.ErrShortWrite
 	}
-	if !strings.Contains(out.String(), "problem") || strings.Contains(out.String(), "\x1b[") {
-		t.Errorf("with NO_COLOR: %q", out.String())
+	return len(p), nil
+}
+
+func TestFullOutputIsAnError(t *testing.T) {
+	m := newMachine(t)
+	m.session(3, true)
+	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"show", "last"}, {"cat", "last"}, {"cat", "last", "--files"}, {"verify"}, {"restore", "last"}} {
+		var stderr bytes.Buffer
+		a := &app{
+			in: strings.NewReader(""), out: &brokenWriter{20}, errw: &stderr, now: time.Now,
+			env: config.Env{Getenv: func(string) string { return "" }, Home: m.home, Dir: m.home, GOOS: "linux"},
+		}
+		if code := run(a, args); code != exitFailed {
+			t.Errorf("%v: exit code %d, want %d", args, code, exitFailed)
+		}
 	}
 }
