@@ -59,11 +59,13 @@ const longWait = 60 * time.Second
 // are
 //
 //	hook [FLAG...] CODE EVENT [ARG...]  run the hook with a file as its event, or
-//	                                    "none" for none, and want this exit code;
-//	                                    its streams go to hook.stdout, hook.stderr
+//	                                    "none" for none, and want this exit code
+//	                                    (or "any", also death by a signal); its
+//	                                    streams go to hook.stdout, hook.stderr
 //	  -open            keep standard input open
 //	  -closed          have stdout and stderr closed before it writes
 //	  -signal SIG -after D   send a signal so long after the start
+//	  -late            give it the event only after that
 //	  -umask MODE      run it with this umask
 //	  -times N         run it so many times at once
 //	  -within D        want it to take no longer
@@ -119,6 +121,7 @@ func scriptHook(ts *testscript.TestScript, neg bool, args []string) {
 	closed := flags.Bool("closed", false, "")
 	sig := flags.String("signal", "", "")
 	after := flags.Duration("after", 0, "")
+	late := flags.Bool("late", false, "")
 	umask := flags.String("umask", "", "")
 	times := flags.Int("times", 1, "")
 	within := flags.Duration("within", longWait, "")
@@ -126,13 +129,15 @@ func scriptHook(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: hook [FLAG...] CODE EVENT [ARG...]")
 	}
 	want, err := strconv.Atoi(flags.Arg(0))
-	ts.Check(err)
+	if flags.Arg(0) != "any" {
+		ts.Check(err)
+	}
 	event := ""
 	if flags.Arg(1) != "none" {
 		event = strings.ReplaceAll(ts.ReadFile(flags.Arg(1)), "$WORK", ts.Getenv("WORK"))
 	}
 	signals := map[string]syscall.Signal{"": 0, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
-	run := hookRun{event: event, args: flags.Args()[2:], open: *open, closed: *closed, signal: signals[*sig], after: *after, umask: *umask,
+	run := hookRun{event: event, args: flags.Args()[2:], open: *open, closed: *closed, signal: signals[*sig], after: *after, late: *late, umask: *umask,
 		dir: ts.MkAbs("."), env: scriptEnv(ts)}
 
 	var wg sync.WaitGroup
@@ -148,7 +153,7 @@ func scriptHook(ts *testscript.TestScript, neg bool, args []string) {
 		if r.err != nil {
 			ts.Fatalf("run the hook: %v", r.err)
 		}
-		if r.code != want {
+		if r.code != want && flags.Arg(0) != "any" || r.code == 2 {
 			ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", r.code, want, r.stdout, r.stderr)
 		}
 		if r.took > *within {
@@ -180,6 +185,7 @@ type hookRun struct {
 	open, closed bool
 	signal       syscall.Signal
 	after        time.Duration
+	late         bool
 	umask        string
 	dir          string
 	env          []string
@@ -226,19 +232,26 @@ func (r hookRun) do() (res hookResult) {
 	if err != nil {
 		return hookResult{err: err}
 	}
-	if _, err := io.WriteString(ours, r.event); err != nil && !errors.Is(err, syscall.EPIPE) {
-		res.err = err
-	}
-	if !r.open {
-		if err := ours.Close(); err != nil {
-			res.err = err
+	give := func() error {
+		if _, err := io.WriteString(ours, r.event); err != nil && !errors.Is(err, syscall.EPIPE) {
+			return err
 		}
+		if r.open {
+			return nil
+		}
+		return ours.Close()
+	}
+	if !r.late {
+		res.err = give()
 	}
 	if r.signal != 0 {
 		time.Sleep(r.after)
 		if err := cmd.Process.Signal(r.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			res.err = err
 		}
+	}
+	if r.late {
+		res.err = errors.Join(res.err, give())
 	}
 	err = cmd.Wait()
 	res.took = time.Since(start)
