@@ -1,0 +1,9 @@
+package keeper
+
+import (
+	"github.com/session-keeper/session-keeper/hooklib"
+	"github.com/session-keeper/session-keeper/internal/logfile"
+)
+
+// OpenLogAt returns a log in a state folder.
+func OpenLogAt(state string) hooklib.Logger { return logfile.New(LogDir(state), "test", nil, nil) }
