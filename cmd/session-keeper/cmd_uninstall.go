@@ -113,6 +113,9 @@ func (a *app) uninstall(ctx context.Context, dryRun, purge bool, archivePath str
 	if err != nil {
 		return err
 	}
+	if res.InPlace && !dryRun {
+		a.say("warning", "the file could not be replaced by a new one and was written in place")
+	}
 	if len(res.Hooks) > 0 {
 		return fmt.Errorf("%s still holds %s of ours", file, plural(len(res.Hooks), "entry"))
 	}

@@ -101,6 +101,10 @@ func shellWords(line string) []shellWord {
 // hookBinary reports whether word is a path to, or the name of, one of our
 // hook binaries, and gives the bare name.
 func hookBinary(word string) (name string, ok bool) {
+	// A sentence that ends in a path is no path.
+	if strings.ContainsAny(word, " \t\n") && !strings.ContainsAny(word[:1], `/\~$.`) && !(len(word) > 1 && word[1] == ':') {
+		return "", false
+	}
 	base := word
 	if i := strings.LastIndexAny(base, `/\`); i >= 0 {
 		base = base[i+1:]
@@ -127,6 +131,11 @@ func findBinary(line string, depth int) (path, name string, ok bool) {
 		if w.operator {
 			continue
 		}
+		if i > 0 && depth < maxNesting && isCommandFlag(words[i-1].text) {
+			if path, name, ok := findBinary(w.text, depth+1); ok {
+				return path, name, true
+			}
+		}
 		if name, ok := hookBinary(w.text); ok {
 			return w.text, name, true
 		}
@@ -134,11 +143,6 @@ func findBinary(line string, depth int) (path, name string, ok bool) {
 		// is how people write them.
 		if name, ok := hookBinary(w.raw); ok && !strings.ContainsAny(w.raw, `'"`) {
 			return w.raw, name, true
-		}
-		if i > 0 && depth < maxNesting && isCommandFlag(words[i-1].text) {
-			if path, name, ok := findBinary(w.text, depth+1); ok {
-				return path, name, true
-			}
 		}
 	}
 	return "", "", false
@@ -163,13 +167,13 @@ func recognise(command string, args []string, exec bool) (binary, name string, p
 			return command, name, len(args) == 0
 		}
 		for i, arg := range args {
-			if name, ok := hookBinary(arg); ok {
-				return arg, name, false
-			}
 			if i > 0 && isCommandFlag(args[i-1]) {
 				if path, name, ok := findBinary(arg, 1); ok {
 					return path, name, false
 				}
+			}
+			if name, ok := hookBinary(arg); ok {
+				return arg, name, false
 			}
 		}
 		return "", "", false

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -58,6 +59,9 @@ type Result struct {
 func Install(o Options) (*Result, error) {
 	if !filepath.IsAbs(o.Binary) && o.GOOS != "windows" {
 		return nil, fmt.Errorf("path of the hook %q is not absolute", o.Binary)
+	}
+	if !utf8.ValidString(o.Binary) {
+		return nil, fmt.Errorf("path of the hook %q is not UTF-8, which settings cannot hold", o.Binary)
 	}
 	w := wiring{command: ShellCommand(o.Binary), events: o.Events}
 	if o.GOOS == "windows" {

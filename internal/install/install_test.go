@@ -397,6 +397,18 @@ func TestRefusedFile(t *testing.T) {
 	}
 }
 
+// A path that JSON cannot hold, or that means something else elsewhere, is not
+// wired.
+func TestRefusedBinary(t *testing.T) {
+	for _, path := range []string{"bin/session-end-archive", "", "/opt/\xff/session-end-archive"} {
+		o := options(t, []byte("{}"))
+		o.Binary = path
+		if _, err := Install(o); err == nil || read(t, o.File) != "{}" {
+			t.Errorf("install of %q: %v", path, err)
+		}
+	}
+}
+
 // AR-12: fifty installs leave a bounded number of backups and no temporary.
 // SM-06: all of it is the user's alone.
 func TestBackupsAreBounded(t *testing.T) {
