@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +122,65 @@ func BenchmarkFacts(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := ReadFacts(context.Background(), bytes.NewReader(in), ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// manyFolders makes a config folder with n project folders of ten sessions each.
+func manyFolders(b *testing.B, n int) string {
+	b.Helper()
+	config := configDir(b)
+	for i := range n {
+		dir := filepath.Join(config, "projects", fmt.Sprintf("-home-alice-p%d", i))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			b.Fatal(err)
+		}
+		for k := range 10 {
+			id := fmt.Sprintf("%08x-%04x-4000-8000-000000000000", i, k)
+			if err := os.WriteFile(filepath.Join(dir, id+".jsonl"), nil, 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	return config
+}
+
+// One look at each of 5,000 folders, whatever they hold.
+func BenchmarkLocateByID(b *testing.B) {
+	config := manyFolders(b, 5000)
+	for b.Loop() {
+		l := &Locator{ConfigDirs: []string{config}}
+		if _, err := l.Locate("00001387-0009-4000-8000-000000000000", ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// All 50,000 sessions, then the files of each of a hundred.
+func BenchmarkSessions(b *testing.B) {
+	config := manyFolders(b, 5000)
+	for b.Loop() {
+		l := &Locator{ConfigDirs: []string{config}}
+		all, _, err := l.Sessions(context.Background())
+		if err != nil || len(all) != 50_000 {
+			b.Fatal(len(all), err)
+		}
+		for _, s := range all[:100] {
+			if _, _, err := s.Files(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// Where the event's path is right nothing else is looked at.
+func BenchmarkLocateByPath(b *testing.B) {
+	config := manyFolders(b, 100)
+	l := &Locator{ConfigDirs: []string{config}}
+	const id = "00000007-0009-4000-8000-000000000000"
+	for b.Loop() {
+		if _, err := l.Locate(id, transcriptPath(config, "-home-alice-p7", id)); err != nil {
 			b.Fatal(err)
 		}
 	}

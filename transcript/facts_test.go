@@ -530,3 +530,30 @@ func FuzzFacts(f *testing.F) {
 		}
 	})
 }
+
+// The two sample transcripts were written by hand after what clients 2.1.332 and
+// 2.0.11 leave behind.
+func TestSampleTranscripts(t *testing.T) {
+	sample := func(name string) Facts {
+		t.Helper()
+		f, err := os.Open("../testdata/transcripts/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return facts2(t, f)
+	}
+	f := sample("conversation.jsonl")
+	if f.Title != "Retry work" || f.FirstPrompt != "Why does the retry budget run out? 日本 🙂" || f.Prompts != 3 || f.Queued != 0 ||
+		f.Answers != 5 || f.ToolCalls != 2 || f.Compactions != 1 || f.Usage != (Usage{20, 198, 500, 10000}) || f.LastModel != "claude-opus-5-5" ||
+		f.FirstBranch != "main" || f.LastBranch != "retry" || f.End != EndClean || f.Damaged != nil || f.Entrypoint != "cli" || !f.Unspaced ||
+		f.Last.Sub(f.First) != 17*time.Second {
+		t.Errorf("%+v", f)
+	}
+	f = sample("older-damaged.jsonl")
+	if f.Title != "Parser fixes" || f.TitleSource != TitleSummary || f.Prompts != 2 || f.Answers != 1 || f.Usage != (Usage{Input: 10, Output: 4}) ||
+		f.LastModel != "claude-x" || f.End != EndTorn || f.Version != "2.0.11" || f.Entrypoint != "" ||
+		!reflect.DeepEqual(f.Damaged, map[Kind]int64{NULRun: 1, Spliced: 1, TornTail: 1}) {
+		t.Errorf("%+v", f)
+	}
+}
