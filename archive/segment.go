@@ -182,6 +182,9 @@ func newEncoder() (*encoder, error) {
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderLevel(zstd.SpeedDefault),
 		zstd.WithWindowSize(maxSegment),
+		// Halves the history that an encoder keeps. It makes streams slow, which
+		// must move it for each block; whole segments never fill it.
+		zstd.WithLowerEncoderMem(true),
 		zstd.WithEncoderCRC(true))
 	if err != nil {
 		return nil, err
@@ -191,6 +194,11 @@ func newEncoder() (*encoder, error) {
 
 // encode returns raw as a segment's file content, valid until the next call.
 func (e *encoder) encode(raw []byte) []byte {
+	// Transcripts compress to a fifth or so: a buffer of the right size is not
+	// grown, which would leave several behind as garbage.
+	if want := len(raw)/3 + 1024; cap(e.dst) < want {
+		e.dst = make([]byte, 0, want)
+	}
 	e.dst = e.z.EncodeAll(raw, e.dst[:0])
 	return e.dst
 }

@@ -85,7 +85,9 @@ func newSegmenter(ctx context.Context, s *Store, workers int) (*segmenter, error
 		g.free <- nil
 		return g, nil
 	}
-	g.free = make(chan []byte, workers+1)
+	// One buffer for each worker: a further one, filled while all are at work,
+	// would gain little and cost 8 MiB.
+	g.free = make(chan []byte, workers)
 	for range cap(g.free) {
 		g.free <- nil // made when first used: most generations need one
 	}
