@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,34 +91,17 @@ func (a *app) uninstall(ctx context.Context, dryRun, purge bool, archivePath str
 			return err
 		}
 	}
-	res, err := install.Uninstall(install.Options{File: file, State: s.Paths.State, GOOS: a.env.GOOS, Now: a.now(), DryRun: dryRun})
-	if err != nil {
-		return fail(exitFailed, err, settingsHint(file))
-	}
-	if dryRun {
-		if res.Diff == "" {
-			err = a.printf("%s holds nothing of ours.\n", a.tilde(file))
-		} else {
-			_, err = fmt.Fprint(a.out, res.Diff)
-		}
-	} else {
-		switch {
-		case res.Removed:
-			err = a.printf("Removed %s, which held nothing else.\n", a.tilde(file))
-		case res.Changed:
-			err = a.printf("Took our entries out of %s.\n", a.tilde(file))
-		default:
-			err = a.printf("%s holds nothing of ours.\n", a.tilde(file))
-		}
-	}
+	// Also those of other config folders of the client, as CLAUDE_CONFIG_DIR
+	// named them then.
+	files, err := install.Recorded(s.Paths.State)
 	if err != nil {
 		return err
 	}
-	if res.InPlace && !dryRun {
-		a.say("warning", "the file could not be replaced by a new one and was written in place")
-	}
-	if len(res.Hooks) > 0 {
-		return fmt.Errorf("%s still holds %s of ours", file, plural(len(res.Hooks), "entry"))
+	files = slices.DeleteFunc(files, func(f string) bool { return f == file })
+	for _, file := range append([]string{file}, files...) {
+		if err := a.unwire(s, file, dryRun); err != nil {
+			return err
+		}
 	}
 	if err := a.reportElsewhere(s); err != nil {
 		return err
@@ -128,6 +112,35 @@ func (a *app) uninstall(ctx context.Context, dryRun, purge bool, archivePath str
 		}
 	}
 	return a.removeLeftovers(ctx, left, dryRun, purge, archivePath)
+}
+
+// unwire takes our entries out of one settings file, and reports from what is
+// then in it.
+func (a *app) unwire(s *config.Settings, file string, dryRun bool) error {
+	res, err := install.Uninstall(install.Options{File: file, State: s.Paths.State, GOOS: a.env.GOOS, Now: a.now(), DryRun: dryRun})
+	if err != nil {
+		return fail(exitFailed, err, settingsHint(file))
+	}
+	switch {
+	case !res.Changed:
+		err = a.printf("%s holds nothing of ours.\n", a.tilde(file))
+	case dryRun:
+		_, err = fmt.Fprint(a.out, res.Diff)
+	case res.Removed:
+		err = a.printf("Removed %s, which held nothing else.\n", a.tilde(file))
+	default:
+		err = a.printf("Took our entries out of %s.\n", a.tilde(file))
+	}
+	if err != nil {
+		return err
+	}
+	if res.InPlace && !dryRun {
+		a.say("warning", "the file could not be replaced by a new one and was written in place")
+	}
+	if n := len(res.Hooks); n > 0 {
+		return fmt.Errorf("%s still holds entries of ours: %d", file, n)
+	}
+	return nil
 }
 
 // leftovers lists what there is of ours beside the wiring.

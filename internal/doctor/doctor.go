@@ -193,7 +193,7 @@ func checkSwitches(_ context.Context, w *World) []Finding {
 	return found
 }
 
-// home shortens a path for people.
+// short shortens a path for people.
 func (w *World) short(path string) string {
 	if w.Env.Home != "" && strings.HasPrefix(path, w.Env.Home+string(filepath.Separator)) {
 		return "~" + path[len(w.Env.Home):]

@@ -372,10 +372,10 @@ func checkDisabled(files []clientFile) []Finding {
 // without a timeout 1.5 s, with one that, to at most 60 s; the variable
 // replaces both numbers; a plugin's timeout does not count.
 const (
-	defaultBudget   = 1.5
-	maxBudget       = 60
-	budgetVariable  = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
-	enoughForHandOf = 1.0 // seconds; a hand-off takes milliseconds
+	defaultBudget    = 1.5
+	maxBudget        = 60
+	budgetVariable   = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
+	enoughForHandOff = 1.0 // seconds; a hand-off takes milliseconds
 )
 
 // budget gives the seconds that a SessionEnd hook has. timeout is its own in
@@ -442,7 +442,7 @@ func checkBudget(_ context.Context, w *World) []Finding {
 			}
 		}
 		f := ok("budget", "at a session's end the hook has %s s (%s)", strconv.FormatFloat(b, 'f', -1, 64), why)
-		if b < enoughForHandOf {
+		if b < enoughForHandOff {
 			f.Severity = Note
 			f.Fix = "raise it to 60 s: " + fixInstall
 			f.Code = "budget-short"

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -204,6 +206,16 @@ func (o Options) records() (*recordFile, error) {
 		r.Files = map[string]*fileRecord{}
 	}
 	return r, nil
+}
+
+// Recorded lists the settings files that an install has changed and no
+// uninstall has changed back, sorted.
+func Recorded(state string) ([]string, error) {
+	r, err := Options{State: state}.records()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(r.Files)), nil
 }
 
 func (o Options) save(r *recordFile) error {
