@@ -65,6 +65,7 @@ type lab struct {
 	client string
 	root   string // of everything below
 	home   string
+	config string // the client's folder
 	bin    string // our programs
 	env    []string
 }
@@ -77,8 +78,9 @@ func newLab(t *testing.T) *lab {
 		t.Fatalf("resolve the test's folder: %v", err)
 	}
 	l := &lab{t: t, mock: startMock(t), client: client, root: root, home: filepath.Join(root, "home")}
+	l.config = filepath.Join(l.home, ".claude")
 	l.bin = programs(t)
-	for _, dir := range []string{l.config(), l.project("app"), filepath.Join(root, "tmp")} {
+	for _, dir := range []string{l.config, l.project("app"), filepath.Join(root, "tmp")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatalf("make the lab: %v", err)
 		}
@@ -90,21 +92,34 @@ func newLab(t *testing.T) *lab {
 		"DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"ANTHROPIC_BASE_URL=" + l.mock.URL, "ANTHROPIC_API_KEY=dummy-test-key",
 	}
-	l.writeJSON(filepath.Join(l.home, ".claude.json"), map[string]any{
+	l.onboard(filepath.Join(l.home, ".claude.json"))
+	return l
+}
+
+// onboard writes what the client asks for when it is started the first time.
+func (l *lab) onboard(path string) {
+	l.t.Helper()
+	l.writeJSON(path, map[string]any{
 		"hasCompletedOnboarding": true, "theme": "dark", "lastOnboardingVersion": clientVersion,
 		"customApiKeyResponses": map[string]any{"approved": []string{"dummy-test-key"}, "rejected": []string{}},
 		"projects":              map[string]any{l.project("app"): map[string]any{"hasTrustDialogAccepted": true}},
 	})
-	return l
 }
 
-func (l *lab) config() string { return filepath.Join(l.home, ".claude") }
+// moveConfig gives the client another folder than the one in the home.
+func (l *lab) moveConfig(dir string) {
+	l.t.Helper()
+	l.config = dir
+	l.env = append(l.env, "CLAUDE_CONFIG_DIR="+dir)
+	l.must(os.MkdirAll(dir, 0o700))
+	l.onboard(filepath.Join(dir, ".claude.json"))
+}
 
 // project gives a folder to work in. It lies outside the home folder, so that a
 // home can be put in another's place.
 func (l *lab) project(name string) string { return filepath.Join(l.root, "src", name) }
 
-func (l *lab) settings() string { return filepath.Join(l.config(), "settings.json") }
+func (l *lab) settings() string { return filepath.Join(l.config, "settings.json") }
 
 func (l *lab) writeJSON(path string, v any) {
 	l.t.Helper()
@@ -189,7 +204,7 @@ func (l *lab) transcript(session string) string {
 
 func (l *lab) transcripts(session string) []string {
 	l.t.Helper()
-	found, err := filepath.Glob(filepath.Join(l.config(), "projects", "*", session+".jsonl"))
+	found, err := filepath.Glob(filepath.Join(l.config, "projects", "*", session+".jsonl"))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -204,7 +219,7 @@ func (l *lab) deleteSession(session string) {
 	l.must(os.Remove(path))
 	l.must(os.RemoveAll(strings.TrimSuffix(path, ".jsonl")))
 	for _, family := range []string{"file-history", "session-env", "tasks"} {
-		l.must(os.RemoveAll(filepath.Join(l.config(), family, session)))
+		l.must(os.RemoveAll(filepath.Join(l.config, family, session)))
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	l.must(err)

@@ -13,7 +13,7 @@ import (
 // sessions lists the ids of the transcripts that the client has of a project.
 func (l *lab) sessions() map[string]bool {
 	l.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(l.config(), "projects", "*", "*.jsonl"))
+	paths, err := filepath.Glob(filepath.Join(l.config, "projects", "*", "*.jsonl"))
 	l.must(err)
 	ids := map[string]bool{}
 	for _, path := range paths {

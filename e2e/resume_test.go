@@ -227,3 +227,38 @@ func TestRestoredSessionSurvivesCleanUp(t *testing.T) {
 		t.Errorf("the session does not resume after the clean-up: %d requests", len(requests))
 	}
 }
+
+// TestLongPathAndOtherConfigFolder works in a directory whose path is too long
+// for the client's folder names, so that they end in a hash, and with a client
+// folder elsewhere. The whole projects folder goes; the session must come back
+// where --continue, which looks in one folder only, finds it.
+func TestLongPathAndOtherConfigFolder(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.moveConfig(filepath.Join(l.root, "claude's own folder"))
+	l.install()
+	dir := l.project(filepath.Join("größe "+strings.Repeat("x", 120), strings.Repeat("y.z_", 25)))
+	l.must(os.MkdirAll(dir, 0o700))
+	session := l.printIn(dir, nil, "-p", "prompt-one")
+	want := l.waitStored(session)
+	l.waitIdle()
+	where := l.transcript(session)
+	if name := filepath.Base(filepath.Dir(where)); len(name) <= 200 {
+		t.Fatalf("the folder's name has %d bytes, so this test shows nothing", len(name))
+	}
+	l.must(os.RemoveAll(filepath.Join(l.config, "projects")))
+
+	l.keeper("restore", session)
+	if got := l.transcript(session); got != where {
+		t.Errorf("restored as %s, was %s", got, where)
+	}
+	if !bytes.Equal(l.read(where), want) {
+		t.Errorf("restored with other bytes")
+	}
+	if got := l.printIn(dir, nil, "-p", "--continue", "prompt-two"); got != session {
+		t.Errorf("--continue began session %s", got)
+	}
+	if requests := l.mock.sent("prompt-two"); len(requests) != 1 || !holds(requests[0], "prompt-one") {
+		t.Errorf("the conversation does not go on: %d requests", len(requests))
+	}
+}
