@@ -13,7 +13,7 @@ const (
 	maxJoined = 1 << 20
 	// salvageWork bounds the bytes looked at to find records on a damaged line, as a
 	// multiple of its length: nesting can make every one of them a candidate.
-	salvageWork = 8
+	salvageWork = 16
 )
 
 // A Record is one JSON object of a transcript.

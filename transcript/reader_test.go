@@ -198,12 +198,12 @@ func TestReaderFormat(t *testing.T) {
 // file whose records never close.
 func TestReaderIsLinear(t *testing.T) {
 	for name, in := range map[string]string{
-		"nested":        strings.Repeat(`{"type":"x","uuid":"u","a":`, 200_000),
-		"closed inside": `{"a":[` + strings.Repeat(`{"type":"user","uuid":"a"},`, 200_000),
+		"nested":        strings.Repeat(`{"type":"x","uuid":"u","a":`, 100_000),
+		"closed inside": `{"a":[` + strings.Repeat(`{"type":"user","uuid":"a"},`, 100_000),
 		"braces":        strings.Repeat(`{`, 2_000_000),
-		"open lines":    strings.Repeat("{\"a\":\n", 500_000),
-		"brace lines":   strings.Repeat("{\n", 1_000_000),
-		"closing lines": strings.Repeat("{\n}\n", 500_000),
+		"open lines":    strings.Repeat("{\"a\":\n", 200_000),
+		"brace lines":   strings.Repeat("{\n", 200_000),
+		"closing lines": strings.Repeat("{\n}\n", 200_000),
 	} {
 		r := NewReader(strings.NewReader(in))
 		work := 0

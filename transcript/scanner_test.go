@@ -164,7 +164,7 @@ func TestScannerLimit(t *testing.T) {
 
 // LL-05, LL-10: memory follows the longest line, and comes down again.
 func TestScannerMemory(t *testing.T) {
-	const long = 32 << 20
+	const long = 8 << 20
 	small := bytes.Repeat([]byte("{\"type\":\"progress\"}\n"), 50_000)
 	before := allocated()
 	s := NewScanner(io.LimitReader(&repeat{b: small}, 40<<20))
