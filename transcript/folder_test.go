@@ -80,8 +80,8 @@ func TestWyhashVectors(t *testing.T) {
 }
 
 func TestFindFolder(t *testing.T) {
-	long := "/work/" + strings.Repeat("deep/", 60) + "end"
-	other := "/work/" + strings.Repeat("deep/", 60) + "fin"
+	long := "/srv/" + strings.Repeat("deep/", 60) + "end"
+	other := "/srv/" + strings.Repeat("deep/", 60) + "fin"
 	const id = "00000000-0000-4000-8000-000000000001"
 	record := func(dir string) string {
 		return `{"type":"mode"}` + "\n" + `{"type":"user","cwd":"` + dir + `","entrypoint":"cli","message":{"role":"user","content":"q"}}` + "\n"

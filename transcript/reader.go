@@ -45,7 +45,6 @@ type Reader struct {
 	begun  bool // a line with something on it was seen
 	format Format
 	blank  int64
-	bytes  int64
 	counts [kinds]int64
 
 	// A record over several lines is tried by joining them. If that fails they are
