@@ -65,6 +65,8 @@ func harmless(s string, lines bool) string {
 // The joiners U+200C and U+200D stay: scripts and emoji need them.
 func controls(r rune) bool {
 	switch {
+	case r >= 0x20 && r < 0x7f: // nearly all of it
+		return false
 	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
 		return true
 	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // direction

@@ -8,21 +8,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/session-keeper/session-keeper/internal/durable"
 )
 
 var errNoSpace = errors.New("no space left on device")
 
-// TestEveryFault fails each durable operation of a restore in turn, once so
-// that it does not happen and once so that it happens and is reported as
-// failed, as a full disk and a lost answer do. What is seen then is whole side
+// TestEveryFault fails each durable operation of a restore in turn, and all
+// that follow: so that it does not happen, or happens and is reported as
+// failed, as a full disk and a lost answer do; with removals that work, or
+// without any, as if the process were dead. What is seen then is whole side
 // files at most, and the next run finishes.
 func TestEveryFault(t *testing.T) {
-	for _, after := range []bool{false, true} {
-		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
+	for _, c := range []struct{ after, dead bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		t.Run(fmt.Sprintf("after=%v,dead=%v", c.after, c.dead), func(t *testing.T) {
 			for n := 1; ; n++ {
-				if !faultAt(t, n, after) {
+				if !faultAt(t, n, c.after, c.dead) {
 					if n < 10 {
 						t.Fatalf("only %d operations were seen", n-1)
 					}
@@ -34,7 +36,7 @@ func TestEveryFault(t *testing.T) {
 }
 
 // faultAt reports whether there was an n-th operation.
-func faultAt(t *testing.T, n int, after bool) bool {
+func faultAt(t *testing.T, n int, after, dead bool) bool {
 	w := newWorld(t)
 	p := w.make(w.request())
 	seen := 0
@@ -47,14 +49,14 @@ func faultAt(t *testing.T, n int, after bool) bool {
 			if what == "" {
 				what = op + " " + path
 			}
-			if op == "remove" {
+			if op == "remove" && !dead {
 				return nil // there is always room to remove
 			}
 			return errNoSpace
 		}
 		return nil
 	})
-	_, err := Apply(context.Background(), p, Options{Lock: w.lock, Now: now})
+	_, err := Apply(context.Background(), p, Options{Lock: w.lock, Now: time.Now()})
 	restore()
 	if seen < n {
 		if err != nil {

@@ -141,7 +141,7 @@ func (w *world) make(r Request) *Plan {
 
 func (w *world) apply(p *Plan) *Result {
 	w.t.Helper()
-	res, err := Apply(context.Background(), p, Options{Lock: w.lock, Now: now})
+	res, err := Apply(context.Background(), p, Options{Lock: w.lock, Now: time.Now()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
