@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,9 +73,9 @@ it is, those first that Claude Code is nearest to delete. It can be stopped at
 any time, and goes on where it was.
 
 A session that SESSION_KEEPER=off, an exclude or a pause kept out stays out of
---all; naming it archives it, and from then on it is archived like any other. A
-forgotten session stays forgotten: "claude --resume ID --fork-session" continues
-it under a new id, which is archived.
+--all; naming it archives it, and from then on it is archived like any other,
+unless an exclude still matches. A forgotten session stays forgotten: "claude
+--resume ID --fork-session" continues it under a new id, which is archived.
 
 --json prints sessions (id, outcome, generation, diverged, new_bytes,
 stored_bytes, lifted, why, warnings), archived, unchanged, skipped, failed,
@@ -206,6 +207,16 @@ func (a *app) archiveOne(ctx context.Context, d *desk, b transcript.Bundle) (arc
 	}
 	if err == nil && marked {
 		s.Lifted = string(mark.Reason)
+	}
+	if err == nil && result.Generation != nil {
+		// A mark is lifted now, an exclude of the settings is not.
+		decision, err := optout.CheckPast(d.settings, b.SessionID, []string{result.Generation.Project.Cwd}, time.Time{})
+		if err != nil {
+			return archivedSession{}, fmt.Errorf("see whether session %s is kept out: %w", b.SessionID, err)
+		}
+		if decision.Skip {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("session %s was archived this once; what comes next stays out (%s)", b.SessionID, decisionText(decision)))
+		}
 	}
 	return s, nil
 }
