@@ -64,7 +64,8 @@ func (b Bundle) Files() ([]File, []Skipped, error) {
 
 // ListFiles is Files with options. To know the session's plans it searches the
 // transcript for their names, from SlugsEnd on; to know its older agents it opens
-// each agent file of the folder once.
+// each agent file of the folder once. When ctx is done, its error comes with the
+// files found so far.
 func (b Bundle) ListFiles(ctx context.Context, o FilesOptions) ([]File, []Skipped, error) {
 	if !ValidSessionID(b.SessionID) {
 		return nil, nil, fmt.Errorf("%w: %.64q", ErrInvalidID, b.SessionID)
@@ -115,10 +116,7 @@ func (b Bundle) ListFiles(ctx context.Context, o FilesOptions) ([]File, []Skippe
 		}
 		c.file(FamilyPlans, slug+planExt, filepath.Join(plans, slug+planExt))
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	return c.files, c.skipped, nil
+	return c.files, c.skipped, ctx.Err()
 }
 
 // A collector gathers the files of one bundle.

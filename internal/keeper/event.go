@@ -32,6 +32,9 @@ const (
 	inlineStart  = 40 * time.Millisecond
 	// inlineBytes bounds the transcript that a hook works on itself.
 	inlineBytes = 1 << 20
+	// listBudget is how long side files are looked for, within the time that
+	// the spool takes to pin them.
+	listBudget = 10 * time.Millisecond
 	// silentFailure is how long a store may fail to open before hooks, which do
 	// not need it, tell the user.
 	silentFailure = 24 * time.Hour
@@ -283,12 +286,15 @@ func (k *Keeper) handOff(ctx context.Context, b transcript.Bundle, o occasion, c
 }
 
 // sideFiles yields the files beside the transcript, the newest first. None of
-// them is opened: a hook has no time for it.
+// them is opened, and of very many not all are looked at: a hook has no time
+// for it. Whatever goes wrong here, the worker lists again, and tells.
 func sideFiles(ctx context.Context, b transcript.Bundle) func(func(spool.File) bool) {
 	return func(yield func(spool.File) bool) {
+		ctx, cancel := context.WithTimeout(ctx, listBudget)
+		defer cancel()
 		files, _, err := b.ListFiles(ctx, transcript.FilesOptions{NoReads: true})
-		if err != nil {
-			return // the worker lists again, and tells
+		if err != nil && ctx.Err() == nil {
+			return
 		}
 		slices.SortStableFunc(files, func(a, b transcript.File) int { return b.ModTime.Compare(a.ModTime) })
 		for _, f := range files {

@@ -857,3 +857,23 @@ func TestWorkerCleansUp(t *testing.T) {
 		t.Errorf("swept %v, %v\n%s", state.Swept, err, w.log)
 	}
 }
+
+// Thousands of side files do not hold a hook; the worker stores them all.
+func TestManySideFiles(t *testing.T) {
+	w := newWorld(t, nil)
+	w.session(1, time.Hour)
+	const files = 3000
+	dir := filepath.Join(w.client, "projects", "-w-proj", id(1), "tool-results")
+	for n := range files {
+		w.write(filepath.Join(dir, fmt.Sprintf("%04d.txt", n)), "result", now.Add(-time.Duration(n)*time.Second))
+	}
+	if err := w.event(1, "Stop", now.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	w.worker()
+	g, err := w.store().Latest(context.Background(), id(1))
+	if err != nil || len(g.Files) != files+1 {
+		t.Errorf("%d files, %v", len(g.Files), err)
+	}
+	w.spoolsAreEmpty()
+}
