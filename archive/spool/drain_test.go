@@ -1010,3 +1010,28 @@ func TestPurgeUnderAWorker(t *testing.T) {
 		}
 	}
 }
+
+// A copy whose job and pin are gone is worked on like any pin, and has a job
+// once it failed.
+func TestBareSnapshot(t *testing.T) {
+	s := newScene(t)
+	id := sessionID(1)
+	s.write(s.transcript(id), "x")
+	s.handOff(id)
+	pin := filepath.Join(s.spool, pinsDir, s.in(pinsDir)[0])
+	if err := os.Rename(pin, pin+".3"+snapSuffix); err != nil {
+		t.Fatal(err)
+	}
+	s.remove(filepath.Join(s.spool, jobsDir))
+	s.remove(s.transcript(id))
+	s.store.fail = func(Work) error { return ErrRefused }
+	if stats := s.drain(); stats != (Stats{Parked: 1}) {
+		t.Errorf("%+v", stats)
+	}
+	s.store.fail = nil
+	s.clock = s.clock.Add(parkedRetry)
+	if stats := s.drain(); stats != (Stats{Done: 1}) || !s.store.has(id, "x") {
+		t.Errorf("%+v, stored %q", stats, s.store.versions[id])
+	}
+	s.wantEmpty("afterwards")
+}

@@ -214,3 +214,22 @@ func TestSyncDirReportsWhatIsNoFolder(t *testing.T) {
 		t.Errorf("absent: %v", err)
 	}
 }
+
+func TestChangeTimeMovesWithTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The zero time is the answer of systems where it is not asked for.
+	if got, ok := ChangeTime(fi); !ok || !got.IsZero() && got.Before(old.AddDate(1, 0, 0)) {
+		t.Errorf("changed %v, %v: it is not the time that was set", got, ok)
+	}
+}
