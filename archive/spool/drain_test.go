@@ -254,7 +254,7 @@ func TestFileThatGrowsMeanwhile(t *testing.T) {
 	if stats := s.drain(); stats != (Stats{Changing: 1, Left: 1}) {
 		t.Errorf("grows for ever: %+v", stats)
 	}
-	if len(s.in(pinsDir)) != 1 || len(s.in(jobsDir)) != 1 {
+	if len(s.pins()) != 1 || len(s.in(jobsDir)) != 1 {
 		t.Errorf("job or pin are gone: %q", s.files())
 	}
 	grow = 0
@@ -409,7 +409,7 @@ func TestKilledWorker(t *testing.T) {
 	if err != nil || stats != (Stats{Parked: 1}) {
 		t.Errorf("%+v, %v, %+v", stats, err, out)
 	}
-	if len(s.in(pinsDir)) != 1 {
+	if len(s.pins()) != 1 {
 		t.Error("its pin is gone")
 	}
 	// Its next event gets it another try.
@@ -538,7 +538,7 @@ func TestProcessVerdicts(t *testing.T) {
 			if err != nil || stats != tt.want {
 				t.Errorf("%s, bare %v: %+v, %v", tt.name, bare, stats, err)
 			}
-			if len(s.in(jobsDir)) != tt.jobs || len(s.in(parkedDir)) != tt.parked || len(s.in(pinsDir)) != tt.pins || len(s.in(sideDir)) != tt.pins {
+			if len(s.in(jobsDir)) != tt.jobs || len(s.in(parkedDir)) != tt.parked || len(s.pins()) != tt.pins || len(s.in(sideDir)) != tt.pins {
 				t.Errorf("%s, bare %v: left %q", tt.name, bare, s.files())
 			}
 			if len(out) != 1 || out[0].SessionID != id || out[0].Attempts != tt.attempts || (out[0].Err == nil) != (out[0].What == Done) {
@@ -732,6 +732,39 @@ func TestSnapshots(t *testing.T) {
 		}
 		s.wantEmpty(tt.name)
 	}
+}
+
+// Where the file system has clones, a transcript that is rewritten in place
+// while the store is away is kept as it was at the first try, too.
+func TestRewrittenWhileTheStoreIsAway(t *testing.T) {
+	s := newScene(t)
+	probe, err := os.Open(s.write("probe", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probe.Close()
+	err = durable.Clone(probe, filepath.Join(s.home, "clone"))
+	clones := !errors.Is(err, durable.ErrNoClone)
+	if clones && err != nil {
+		t.Fatal(err)
+	}
+	id := sessionID(1)
+	s.write(s.transcript(id), "as it was")
+	s.store.fail = func(Work) error { return errors.New("away") }
+	s.handOff(id)
+	s.drain()
+	s.drain() // an unchanged file needs no second snapshot
+	if snaps := len(s.in(pinsDir)) - len(s.pins()); clones && snaps != 1 || !clones && snaps != 0 {
+		t.Errorf("%d snapshots, clones %v", snaps, clones)
+	}
+	s.write(s.transcript(id), "short")
+	s.store.fail = nil
+	s.drain()
+	if s.store.has(id, "as it was") != clones || !s.store.has(id, "short") {
+		t.Errorf("clones %v, stored %q", clones, s.store.versions[id])
+	}
+	s.wantEmpty("afterwards")
+	t.Logf("the file system has clones: %v", clones)
 }
 
 // noLinks makes the file system refuse hard links, as between two of them.

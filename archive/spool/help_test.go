@@ -170,6 +170,12 @@ func (s *scene) in(sub string) []string {
 	return all
 }
 
+// pins lists the pins, without the snapshots that some file systems add.
+func (s *scene) pins() []string {
+	s.t.Helper()
+	return slices.DeleteFunc(s.in(pinsDir), func(name string) bool { return strings.HasSuffix(name, snapSuffix) })
+}
+
 func (s *scene) wantEmpty(when string) {
 	s.t.Helper()
 	if left := s.files(); len(left) > 0 {
