@@ -142,12 +142,13 @@ func TestStrangeSegments(t *testing.T) {
 		}
 	}
 	for n := range file {
-		if _, err := decodeSegment(hash, flipped(n), nil); n%7 == 0 && err == nil {
-			// The frame header has bits that change nothing but how much
-			// memory a reader sets aside; the bytes that come out are right.
-			if got, _ := decodeSegment(hash, flipped(n), nil); !bytes.Equal(got, raw) {
-				t.Errorf("bit %d of %d flipped: not noticed", n, len(file))
-			}
+		if n > 40 && n < len(file)-40 && n%101 != 0 {
+			continue
+		}
+		// The frame header has bits that change nothing but how much memory a
+		// reader sets aside; then the bytes that come out are right.
+		if got, err := decodeSegment(hash, flipped(n), nil); err == nil && (n > 20 || !bytes.Equal(got, raw)) {
+			t.Errorf("a bit of byte %d of %d flipped: not noticed", n, len(file))
 		}
 	}
 }

@@ -99,7 +99,12 @@ func TestEveryWriteOfArchiveMayFail(t *testing.T) {
 		{"first", nil, map[string][]byte{name: old, "session/a.txt": []byte("a")}},
 		{"grown", map[string][]byte{name: old}, map[string][]byte{name: grown, "session/a.txt": []byte("a")}},
 		{"diverged", map[string][]byte{name: old}, map[string][]byte{name: old[:70<<10]}},
-		{"large", map[string][]byte{name: old}, map[string][]byte{name: append(bytes.Clone(old), bytes.Repeat([]byte("large\n"), 3<<19)...)}},
+		{"several segments", map[string][]byte{name: old}, map[string][]byte{
+			name:               append(bytes.Clone(old), bytes.Repeat([]byte("large\n"), 1<<18)...),
+			"session/a.txt":    []byte("a"),
+			"session/b/large":  bytes.Repeat([]byte("1\n"), sharedMax/2+1),
+			"session/b/larger": bytes.Repeat([]byte("2\n"), sharedMax+1),
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			template := newRig(t)
