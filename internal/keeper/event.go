@@ -32,6 +32,9 @@ const (
 	inlineStart  = 40 * time.Millisecond
 	// inlineBytes bounds the transcript that a hook works on itself.
 	inlineBytes = 1 << 20
+	// staleAge is how much older than an event a transcript may be before
+	// that is strange. The client buffers for well under a second.
+	staleAge = 10 * time.Minute
 	// listBudget is how long side files are looked for, within the time that
 	// the spool takes to pin them.
 	listBudget = 10 * time.Millisecond
@@ -171,6 +174,10 @@ func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o 
 		"transcript", bundle.Transcript, "found", bundle.Found.String(), "size", receipt.Size,
 		"pinned", receipt.Pinned, "side", receipt.Side, "side_skipped", receipt.SideSkipped,
 		"spool", dir, "took", c.Elapsed())
+	if isStale(c, o, bundle, k.Now()) {
+		k.Log.Log(warn, "the client seems to have stopped writing this transcript", "session", session,
+			"transcript", bundle.Transcript, "written", bundle.ModTime)
+	}
 	for _, other := range bundle.Others {
 		k.Log.Log(warn, "the same session lies elsewhere too", "session", session, "other", other)
 	}
@@ -182,6 +189,18 @@ func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o 
 		return k.longFailure()
 	}
 	return nil
+}
+
+// isStale tells whether a transcript is older than it can be after what the
+// event tells of: there was a prompt, and the client writes after each turn and
+// at its end. After clear and resume its last lines follow the event (observed
+// on 2.1.332). A client inside another writes no transcript when it is
+// interactive (documented), which is as it should be.
+func isStale(c *hooklib.Call, o occasion, b transcript.Bundle, now time.Time) bool {
+	if c.Env.Child || b.Husk() || o.event.PromptID == "" || o.event.Reason == "clear" || o.event.Reason == "resume" {
+		return false
+	}
+	return now.Sub(b.ModTime) > staleAge
 }
 
 // keepOut tells whether the session must not be archived, and marks it so that

@@ -21,6 +21,7 @@ import (
 	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/hooklib"
 	"github.com/session-keeper/session-keeper/internal/config"
+	"github.com/session-keeper/session-keeper/internal/durable"
 	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
 )
@@ -876,4 +877,51 @@ func TestManySideFiles(t *testing.T) {
 		t.Errorf("%d files, %v", len(g.Files), err)
 	}
 	w.spoolsAreEmpty()
+}
+
+// NW-01: a client that has stopped writing is noticed, one inside another is
+// not complained of.
+func TestStale(t *testing.T) {
+	old := transcript.Bundle{Transcript: "/t", ModTime: now.Add(-time.Hour)}
+	prompt := spool.Event{PromptID: "p", Reason: "other"}
+	for _, tt := range []struct {
+		name string
+		env  hooklib.Env
+		ev   spool.Event
+		b    transcript.Bundle
+		want bool
+	}{
+		{"old", hooklib.Env{}, prompt, old, true},
+		{"fresh", hooklib.Env{}, prompt, transcript.Bundle{Transcript: "/t", ModTime: now.Add(-time.Minute)}, false},
+		{"no prompt", hooklib.Env{}, spool.Event{Reason: "other"}, old, false},
+		{"clear", hooklib.Env{}, spool.Event{PromptID: "p", Reason: "clear"}, old, false},
+		{"child", hooklib.Env{Child: true}, prompt, old, false},
+		{"husk", hooklib.Env{}, prompt, transcript.Bundle{ModTime: old.ModTime}, false},
+	} {
+		if got := isStale(&hooklib.Call{Env: tt.env}, occasion{event: tt.ev}, tt.b, now); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// Somebody who only looks at the spool has its lock for a moment.
+func TestWorkerWaitsForTheLock(t *testing.T) {
+	w := newWorld(t, nil)
+	w.session(1, time.Hour)
+	if err := w.event(1, "SessionEnd", now); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := durable.TryLock(filepath.Join(config.DefaultSpool(w.Settings.Paths.State), "lock"), durable.Exclusive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocked := make(chan error, 1)
+	time.AfterFunc(busyWaits[0]/2, func() { unlocked <- unlock() })
+	w.worker()
+	if err := <-unlocked; err != nil {
+		t.Fatal(err)
+	}
+	if w.transcript(1) != text(1) {
+		t.Errorf("not archived\n%s", w.log)
+	}
 }

@@ -77,7 +77,7 @@ func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
 		if !isThere(dir) {
 			continue
 		}
-		stats, err := spool.Drain(ctx, dir, w.drainOptions(""))
+		stats, err := w.drainPatiently(ctx, dir)
 		switch {
 		case errors.Is(err, spool.ErrBusy):
 		case err != nil:
@@ -89,6 +89,26 @@ func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
 		}
 	}
 	return errs
+}
+
+// busyWaits are the waits between the tries to drain a spool that is taken.
+// Another drainer sees to all that is in it, but a command that only looks, or
+// forgets a session, does not, and is done in a moment.
+var busyWaits = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
+
+func (w *worker) drainPatiently(ctx context.Context, dir string) (spool.Stats, error) {
+	for _, wait := range busyWaits {
+		stats, err := spool.Drain(ctx, dir, w.drainOptions(""))
+		if !errors.Is(err, spool.ErrBusy) {
+			return stats, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return stats, ctx.Err()
+		}
+	}
+	return spool.Drain(ctx, dir, w.drainOptions(""))
 }
 
 // cleanUp removes old log files, and once a day the leftovers of processes
