@@ -29,10 +29,8 @@ func TestMain(m *testing.M) {
 var testHooks = map[string]Hook{
 	"goexit": {Name: "h", Handle: func(context.Context, *Call) error { runtime.Goexit(); return nil }},
 	"panic":  {Name: "h", Handle: func(context.Context, *Call) error { panic("boom") }},
-	"nil map": {Name: "h", Handle: func(context.Context, *Call) error {
-		var m map[string]int
-		m["a"] = 1
-		return nil
+	"runtime error": {Name: "h", Handle: func(_ context.Context, c *Call) error {
+		panic(runtimeError(len(c.Event.Base().Name)))
 	}},
 	"no handler": {Name: "h"},
 	"nothing":    {},
@@ -65,6 +63,9 @@ var testHooks = map[string]Hook{
 	}},
 }
 
+// runtimeError panics in the runtime, for n that no string is long.
+func runtimeError(n int) byte { return ""[n] }
+
 func TestRunExitCodes(t *testing.T) {
 	said := errors.New("it went wrong")
 	handler := func(err error) func(context.Context, *Call) error {
@@ -84,7 +85,7 @@ func TestRunExitCodes(t *testing.T) {
 		{name: "wrapped hint", hook: Hook{Name: "h", Handle: handler(fmt.Errorf("outer: %w", &Failure{said, "try this"}))}, stdin: sampleEnd, code: 1, stderr: "h: error: outer: it went wrong\nh: hint: try this\n"},
 		{name: "empty failure", hook: Hook{Name: "h", Handle: handler(&Failure{})}, stdin: sampleEnd, code: 1, stderr: "h: error: unknown failure"},
 		{name: "panic", hook: testHooks["panic"], stdin: sampleEnd, code: 1, stderr: "h: error: internal error: boom\n"},
-		{name: "runtime error", hook: testHooks["nil map"], stdin: sampleEnd, code: 1, stderr: "assignment to entry in nil map"},
+		{name: "runtime error", hook: testHooks["runtime error"], stdin: sampleEnd, code: 1, stderr: "index out of range"},
 		{name: "panic with nil", hook: Hook{Name: "h", Handle: func(context.Context, *Call) error { panic(nil) }}, stdin: sampleEnd, code: 1, stderr: "internal error"},
 		{name: "long panic", hook: Hook{Name: "h", Handle: func(context.Context, *Call) error { panic(strings.Repeat("x\n", 1000)) }}, stdin: sampleEnd, code: 1, stderr: "x …\n"},
 		{name: "panic in the panic", hook: Hook{Name: "h", Handle: func(context.Context, *Call) error { panic(vicious{}) }}, stdin: sampleEnd, code: 1, stderr: "h: error: internal error"},
@@ -242,7 +243,7 @@ func hookCommand(t *testing.T, name string) *exec.Cmd {
 
 // A real process: what no call of Run can show.
 func TestMainNeverExits2(t *testing.T) {
-	for _, name := range []string{"goexit", "panic", "nil map", "no handler", "nothing"} {
+	for _, name := range []string{"goexit", "panic", "runtime error", "no handler", "nothing"} {
 		cmd := hookCommand(t, name)
 		cmd.Stdin = strings.NewReader(sampleEnd)
 		var exit *exec.ExitError
