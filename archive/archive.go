@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -20,8 +21,9 @@ import (
 //
 // A source that is not there any more is carried forward with its last
 // content, so is one that cannot be read; the latter is named in
-// Result.Skipped and in the error. The rest is archived all the same: with an
-// error, Result still says what was done.
+// Result.Skipped and, if it is the transcript or trying again may help, in the
+// error. The rest is archived all the same: with an error, Result still says
+// what was done.
 //
 // When Archive returns, what Result names is durable. If it fails or is cut
 // off at any point, the store holds what it held before, and the next call
@@ -148,7 +150,9 @@ func (r *reading) archive(snap *Snapshot, last *Generation) (res Result, err err
 			named[key] = true
 			err = fmt.Errorf("read %s: %w", src.File, err)
 			res.Skipped = append(res.Skipped, Skipped{src.Family, src.Path, err})
-			failed = append(failed, err)
+			if src.Family == Transcript || !lasting(err) {
+				failed = append(failed, err)
+			}
 		default:
 			named[key] = true
 			takes[key] = t
@@ -182,6 +186,12 @@ func (r *reading) archive(snap *Snapshot, last *Generation) (res Result, err err
 // caller's patience. What concerns one source keeps to that source.
 func (r *reading) fatal(err error) bool {
 	return r.ctx.Err() != nil || errors.As(err, new(*storeError))
+}
+
+// lasting reports whether trying again would not help: the file is somebody
+// else's, or none.
+func lasting(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrNotOwned)
 }
 
 // order puts the transcript first, the rest as it was named.

@@ -362,6 +362,20 @@ func TestUnreadableSourceIsSkipped(t *testing.T) {
 	}
 }
 
+// A side file that is none, or somebody else's, is said, and no reason to fail
+// for ever.
+func TestLastingFailureOfSideFile(t *testing.T) {
+	r := newRig(t)
+	name := "transcript/" + sessionA + ".jsonl"
+	r.file(name, records(1, 1000))
+	snap := r.snapshot(sessionA)
+	snap.Sources = append(snap.Sources, Source{"session", "x", r.src})
+	res, err := r.store.Archive(context.Background(), snap, r.options())
+	if err != nil || !res.Created || len(res.Skipped) != 1 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 // FL-01: a snapshot is what was there; what comes later is a later one.
 func TestGrowthWhileReading(t *testing.T) {
 	r := newRig(t)

@@ -38,7 +38,7 @@ const (
 //
 // The tombstone comes first: from then on nobody archives or reads the
 // session. Then go the index entry, the manifests, and the segments that no
-// other session's manifest names. If Forget is cut off, calling it again or
+// manifest names any more or yet. If Forget is cut off, calling it again or
 // Sweep finishes. Nothing that is left has the session's id in it, or a hash
 // of its contents.
 func (s *Store) Forget(ctx context.Context, sessionID string, o ForgetOptions) (rep ForgetReport, err error) {
@@ -125,6 +125,20 @@ func (s *Store) finishForget(ctx context.Context, pending string, rep *ForgetRep
 	if err != nil {
 		return err
 	}
+	// Archiving that was cut off may have left segments that no manifest names
+	// yet. Nobody knows whose they are, so all such go, too, provided that
+	// nothing is amiss that might have named them.
+	if sound, err := s.sound(ctx); err != nil {
+		return err
+	} else if sound {
+		err := s.eachSegment(ctx, func(hash string, _ fs.DirEntry) error {
+			hashes[hash] = true
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	seen := make(map[string]bool)
 	if len(hashes) > 0 {
 		// Most of the looking happens here, without a lock.
@@ -144,6 +158,27 @@ func (s *Store) finishForget(ctx context.Context, pending string, rep *ForgetRep
 		return err
 	}
 	return durable.SyncDir(s.path(removedName))
+}
+
+// sound reports whether every manifest of every session can be read.
+func (s *Store) sound(ctx context.Context) (bool, error) {
+	ids, err := s.Sessions(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		h, err := s.History(ctx, id)
+		if errors.Is(err, ErrForgotten) || errors.Is(err, ErrNoSession) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if len(h.Problems) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // unlinkBatch removes some of the segments, under the store's exclusive lock:

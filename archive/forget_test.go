@@ -33,9 +33,17 @@ func TestForget(t *testing.T) {
 	_, err = r.store.Archive(context.Background(), r.snapshot(sessionB), r.options()) // shares session/a
 	must(t, err)
 	g := r.history().Latest()
+	// An archiver died before it named what it stored.
+	orphan := encodeSegment(t, []byte("orphan"))
+	name := r.segmentFile(hashOf([]byte("orphan")))
+	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must(t, os.WriteFile(name, orphan, 0o600))
+	if rep := r.verify(); rep.Unreferenced != 1 {
+		t.Errorf("report %+v", rep)
+	}
 	rep, err := r.store.Forget(context.Background(), sessionA, ForgetOptions{IndexDir: r.index})
 	must(t, err)
-	if rep.Generations != 2 || rep.Segments != 2 || rep.Bytes < 100<<10 {
+	if rep.Generations != 2 || rep.Segments != 3 || rep.Bytes < 100<<10 {
 		t.Errorf("report %+v", rep)
 	}
 	checkForgotten(t, r.store, template)

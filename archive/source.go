@@ -203,15 +203,15 @@ func (a *attempt) grow(e *indexEntry, fi fs.FileInfo, m *mark) (*take, error) {
 		keep--
 		start -= a.pieces[keep].length
 	}
-	if n := a.firstMissing(); n < keep {
-		// Here the store lost something that the source still has.
-		keep, start = n, a.prev.pieces.size(n)
-	}
-	if a.check == Quick && start+smallPiece > a.prev.Size {
+	if a.check == Quick {
 		t, err := a.growQuick(e, fi, m, keep, start)
 		if t != nil || err != nil {
 			return t, err
 		}
+	}
+	if n := a.firstMissing(); n < keep {
+		// Here the store lost something that the source still has.
+		keep, start = n, a.prev.pieces.size(n)
 	}
 	if err := a.hashTo(start); err != nil {
 		return nil, err
