@@ -63,7 +63,7 @@ var testHooks = map[string]Hook{
 	}},
 }
 
-// runtimeError panics in the runtime, for n that no string is long.
+// runtimeError makes the runtime itself panic: the string has no byte.
 func runtimeError(n int) byte { return ""[n] }
 
 func TestRunExitCodes(t *testing.T) {
