@@ -8,16 +8,17 @@ import (
 )
 
 // Start starts binary as a worker that outlives this process, whatever becomes
-// of it: no descendant of it when Start returns, in a session of its own, in
+// of it: no descendant of it a moment after Start returned, in a session of its own, in
 // the root folder, with null for its standard streams and no other descriptor.
-// It leaves no child behind to wait for. The worker sees only the part of the
-// environment that tells it where things are; the rest may hold secrets.
+// The worker sees only the part of the environment that tells it where things
+// are; the rest may hold secrets.
 //
-// On Unix a shell in between starts the worker in the background, by way of
-// nice where there is such a program, and ends at once; without a shell the
-// worker stays a child. On Windows the worker is
-// detached, in a process group of its own, and leaves the job of its parent if
-// that lets it.
+// On Unix a shell in between starts the worker in the background, at a lower
+// priority, and ends at once. It is not waited for: Start is made for a
+// process that is about to end, and in one that is not, the dead shell stays
+// in the process table. Without a shell the worker itself is the child. On
+// Windows the worker is detached, in a process group of its own, and leaves
+// the job of its parent if that lets it.
 func Start(binary string, args ...string) error {
 	return start(binary, args, workerEnv(os.Environ(), runtime.GOOS))
 }

@@ -3,7 +3,6 @@
 package spool
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,8 +13,10 @@ import (
 
 // detach runs its arguments in the background, as a process that is nobody's
 // child once the shell has ended.
-const detach = `if command -v nice >/dev/null; then set -- nice -n 10 "$0" "$@"; else set -- "$0" "$@"; fi
-"$@" </dev/null >/dev/null 2>&1 &`
+const detach = `"$0" "$@" </dev/null >/dev/null 2>&1 &`
+
+// workerNice is how far the worker stands back behind the user's programs.
+const workerNice = 10
 
 func start(binary string, args, env []string) error {
 	// Whether the worker can be run at all is not seen through a shell.
@@ -30,10 +31,10 @@ func start(binary string, args, env []string) error {
 		return err
 	}
 	defer null.Close()
-	attr := &os.ProcAttr{
+	attr := &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   env,
-		Files: []*os.File{null, null, null},
+		Files: []uintptr{null.Fd(), null.Fd(), null.Fd()},
 		// A session of its own: no terminal, and no process group whose
 		// signals would reach the worker.
 		Sys: &syscall.SysProcAttr{Setsid: true},
@@ -41,25 +42,30 @@ func start(binary string, args, env []string) error {
 	shell := "/bin/sh"
 	if _, err := os.Stat(shell); err != nil {
 		if shell, err = exec.LookPath("sh"); err != nil {
-			p, err := os.StartProcess(binary, append([]string{binary}, args...), attr)
-			if err != nil {
-				return err
-			}
-			return p.Release()
+			return forkNice(binary, append([]string{binary}, args...), attr)
 		}
 	}
-	p, err := os.StartProcess(shell, append([]string{"sh", "-c", detach, binary}, args...), attr)
+	return forkNice(shell, append([]string{"sh", "-c", detach, binary}, args...), attr)
+}
+
+// forkNice starts a program that leads a process group of its own, and lowers
+// the group's priority. It does not wait: the program has been executed when
+// this returns, its way from there is time that a hook saves by ending now.
+// (Nor does it use os.StartProcess, which first tries out how it would wait.)
+func forkNice(path string, argv []string, attr *syscall.ProcAttr) error {
+	pid, err := syscall.ForkExec(path, argv, attr)
 	if err != nil {
 		return err
 	}
-	state, err := p.Wait()
-	if err != nil {
-		return err
+	// The group, because the shell may have its child already.
+	switch err := syscall.Setpriority(syscall.PRIO_PGRP, pid, workerNice); err {
+	case nil,
+		syscall.ESRCH,                 // all of it has ended
+		syscall.EPERM, syscall.EACCES: // it stands back further than that, as we do
+		return nil
+	default:
+		return fmt.Errorf("lower the worker's priority: %w", err)
 	}
-	if !state.Success() {
-		return fmt.Errorf("start %s: the shell says %w", binary, errors.New(state.String()))
-	}
-	return nil
 }
 
 // closeOnExec keeps descriptors that this process was started with, beside the
