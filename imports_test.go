@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"cmd/session-keeper":      {"any"},
 
 	"e2e":           {},
-	"bench/hook":    {"bench/sample", "github.com/dustin/go-humanize", "golang.org/x/sys/unix"},
+	"bench/hook":    {"bench/sample", "internal/durable", "github.com/dustin/go-humanize", "golang.org/x/sys/unix"},
 	"bench/minimal": {},
 	"bench/sample":  {},
 }
