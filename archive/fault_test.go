@@ -175,7 +175,7 @@ func TestEveryWriteOfCreateMayFail(t *testing.T) {
 		return func() error {
 				_, err := Create(root)
 				return err
-			}, func(err error) {
+			}, func(error) {
 				s, err := Create(root)
 				must(t, err)
 				again, err := Create(root)
@@ -210,7 +210,7 @@ func TestEveryWriteOfForgetMayFail(t *testing.T) {
 			return err
 		}
 		calls := 0
-		return act, func(err error) {
+		return act, func(error) {
 			s, err := Open(root)
 			must(t, err)
 			ids, err := s.Sessions(context.Background())
