@@ -82,7 +82,7 @@ func (b Bundle) ListFiles(ctx context.Context, o FilesOptions) ([]File, []Skippe
 		}
 		c.files = append(c.files, fileOf(FamilyTranscript, b.SessionID+transcriptExt, b.Transcript, fi))
 		if !o.NoReads {
-			slugs, err = findSlugs(ctx, f, o.SlugsEnd, slugs)
+			slugs, _, err = findSlugs(ctx, f, o.SlugsEnd, slugs)
 		}
 		f.Close()
 		if err != nil {
@@ -211,6 +211,9 @@ func (c *collector) below(family, dir, rel string, depth int) {
 		c.skipped = noteUnlessAbsent(c.skipped, dir, err)
 	}
 	for _, e := range entries {
+		if isTemporary(e.Name()) {
+			continue
+		}
 		at, name := filepath.Join(dir, e.Name()), path.Join(rel, e.Name())
 		if e.IsDir() {
 			c.below(family, at, name, depth+1)
@@ -223,6 +226,13 @@ func (c *collector) below(family, dir, rel string, depth int) {
 		}
 		c.add(family, name, at, fi)
 	}
+}
+
+// isTemporary reports whether a file is one that a restore is just filling, or left
+// when it was killed: ".tmp-sk-" and 16 hex digits. It is no part of the session yet.
+func isTemporary(name string) bool {
+	digits, ok := strings.CutPrefix(name, ".tmp-sk-")
+	return ok && len(digits) == 16 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 const (
@@ -258,17 +268,18 @@ func validSlug(s string) bool {
 }
 
 // findSlugs adds the slugs in a transcript's records from an offset on to those that
-// are known. It parses only lines that may have an unknown one.
-func findSlugs(ctx context.Context, f io.ReadSeeker, from int64, known []string) ([]string, error) {
+// are known, and returns the offset from which a later search has to go on. It parses
+// only lines that may have an unknown one.
+func findSlugs(ctx context.Context, f io.ReadSeeker, from int64, known []string) ([]string, int64, error) {
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return known, err
+		return known, from, err
 	}
 	key := []byte(`"slug"`)
 	s := NewScannerAt(f, from, 1)
 	s.SetLimit(maxLine)
 	for n := 1; s.Scan(); n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
-			return known, ctx.Err()
+			return known, s.Resume(), ctx.Err()
 		}
 		raw := s.Line().Raw
 		i := bytes.Index(raw, key)
@@ -279,7 +290,7 @@ func findSlugs(ctx context.Context, f io.ReadSeeker, from int64, known []string)
 		fields, _ := ParseFields(raw)
 		known = addName(known, fields.Slug)
 	}
-	return known, s.Err()
+	return known, s.Resume(), s.Err()
 }
 
 // agentSession returns the session that an agent file's records name, "" if none.

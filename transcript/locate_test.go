@@ -386,6 +386,7 @@ func TestSessions(t *testing.T) {
 	write(t, filepath.Join(p, idA+".jsonl"), message(1))
 	write(t, filepath.Join(p, idA, "subagents", "agent-1.jsonl"), "{}")
 	write(t, filepath.Join(p, idB, "subagents", "agent-2.jsonl"), "{}") // a husk
+	write(t, filepath.Join(p, idB, "subagents", ".tmp-sk-0123456789abcdef"), "half a file, of a restore")
 	write(t, filepath.Join(p, "agent-a02b21e.jsonl"), message(9))
 	write(t, filepath.Join(p, "notes.jsonl"), "{}")
 	write(t, filepath.Join(p, strings.ToUpper(idC)+".jsonl"), "{}")

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -59,7 +59,7 @@ or ambiguous.`,
 				s = &sessions.Session{ID: args[0]}
 			}
 			if !yes {
-				if err := a.confirmForget(s); err != nil {
+				if err := a.confirmForget(cmd.Context(), s); err != nil {
 					return err
 				}
 			}
@@ -98,7 +98,7 @@ or ambiguous.`,
 	return cmd
 }
 
-func (a *app) confirmForget(s *sessions.Session) error {
+func (a *app) confirmForget(ctx context.Context, s *sessions.Session) error {
 	if !a.interactive {
 		return fail(exitUsage, errors.New("forgetting cannot be undone"), "confirm with --yes")
 	}
@@ -106,14 +106,11 @@ func (a *app) confirmForget(s *sessions.Session) error {
 	if s.Facts.Title != "" {
 		title = fmt.Sprintf("%q (%s, last used %s)", oneLine(s.Title()), s.ID, ago(s.Last, a.now()))
 	}
-	if _, err := fmt.Fprintf(a.errw, "Forget session %s for good? It cannot be brought back. [y/N] ", title); err != nil {
+	answer, err := a.ask(ctx, fmt.Sprintf("Forget session %s for good? It cannot be brought back. [y/N] ", title))
+	if err != nil {
 		return err
 	}
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil && answer == "" {
-		return failf(exitFailed, "nothing was forgotten: no answer")
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
+	switch strings.ToLower(answer) {
 	case "y", "yes":
 		return nil
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -186,14 +185,11 @@ func (a *app) chooseGeneration(ctx context.Context, d *desk, s *sessions.Session
 	if !a.interactive {
 		return nil, fail(exitNotFound, errors.New(b.String()), "choose one with --generation")
 	}
-	if _, err := fmt.Fprintf(a.errw, "%s\nWhich one? [1-%d, empty for none] ", b.String(), len(choices)); err != nil {
+	answer, err := a.ask(ctx, fmt.Sprintf("%s\nWhich one? [1-%d, empty for none] ", plainText(b.String()), len(choices)))
+	if err != nil {
 		return nil, err
 	}
-	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil && answer == "" {
-		return nil, failf(exitNotFound, "nothing was restored: no answer")
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(answer))
+	n, err := strconv.Atoi(answer)
 	if err != nil || n < 1 || n > len(choices) {
 		return nil, failf(exitNotFound, "nothing was restored")
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 )
@@ -66,5 +67,54 @@ func TestShowIsPaged(t *testing.T) {
 	m.session(5000, false)
 	if out := m.onTerminal(80, []string{"PAGER=head -n 3"}, "show", "last"); strings.Contains(out, "error") {
 		t.Errorf("leaving the pager is told as an error:\n%s", out)
+	}
+}
+
+// The first Ctrl-C at a question ends the command, with nothing done.
+func TestInterruptedQuestion(t *testing.T) {
+	for _, c := range []struct {
+		question string
+		args     []string
+	}{
+		{"Forget session", []string{"forget", "last"}},
+		{"Which one?", []string{"restore", interactiveID}},
+	} {
+		m := newMachine(t)
+		m.session(5, true)
+		m.session(0, true)
+		if err := os.RemoveAll(filepath.Join(m.home, ".claude")); err != nil {
+			t.Fatal(err)
+		}
+		if c.args[0] == "forget" {
+			m.session(5, false) // "last" wants a session with words
+		}
+		cmd := exec.Command(filepath.Join(programs, "session-keeper"), c.args...)
+		cmd.Env = []string{"HOME=" + m.home, "PATH=" + os.Getenv("PATH"), "TERM=xterm"}
+		f, err := pty.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		for b := make([]byte, 1024); !strings.Contains(out.String(), c.question); {
+			n, err := f.Read(b)
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", c.args, err, out.String())
+			}
+			out.Write(b[:n])
+		}
+		if _, err := f.Write([]byte{3}); err != nil {
+			t.Fatal(err)
+		}
+		kill := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		rest, _ := io.ReadAll(f)
+		err = cmd.Wait()
+		kill.Stop()
+		f.Close()
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(string(rest), "interrupted") {
+			t.Errorf("%v: %v, want exit code %d\n%s%s", c.args, err, exitInterrupted, out.String(), rest)
+		}
+		if code, _, errs := m.run("", "cat", interactiveID, "--generation", "1"); code != 0 {
+			t.Errorf("%v: the archive has lost it: %s", c.args, errs)
+		}
 	}
 }
