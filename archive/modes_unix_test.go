@@ -4,11 +4,14 @@ package archive
 
 import (
 	"context"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // SM-06, SM-07: everything is for the user alone, whatever the umask.
@@ -89,4 +92,40 @@ func TestReadingWritesNothing(t *testing.T) {
 	r.add("transcript/x", []byte("y"))
 	must(t, os.RemoveAll(filepath.Join(r.store.Root(), "tmp")))
 	r.archive()
+}
+
+// A pipe in the place of a file of the store holds nobody up.
+func TestPipesInTheStore(t *testing.T) {
+	r := newRig(t)
+	r.file("transcript/x", records(1, 100_000))
+	g := r.archive().Generation
+	pipe := func(name string) {
+		t.Helper()
+		must(t, os.Remove(name))
+		must(t, syscall.Mkfifo(name, 0o600))
+	}
+	within := func(what string, f func() error) {
+		t.Helper()
+		done := make(chan error, 1)
+		go func() { done <- f() }()
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrDamaged) {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: still waiting", what)
+		}
+	}
+	pipe(r.store.path(segmentPath(g.Files[0].pieces.all()[0].segment)))
+	within("segment", func() error {
+		rc, err := r.store.OpenFile(g, g.Files[0])
+		if err == nil {
+			_, err = io.ReadAll(rc)
+			rc.Close()
+		}
+		return err
+	})
+	pipe(r.store.path(formatName))
+	within("format", func() error { _, err := Open(r.store.Root()); return err })
 }

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/session-keeper/session-keeper/internal/durable"
 )
 
 // A segment file is exactly one zstd frame:
@@ -136,9 +137,9 @@ func (s *Store) readSegment(hash string, dst, file []byte) (raw, used []byte, er
 // more: another process may just be replacing it.
 func (s *Store) readSegmentFile(hash string, buf []byte) ([]byte, error) {
 	name := filepath.Join(s.root, filepath.FromSlash(segmentPath(hash)))
-	f, err := os.Open(name)
+	f, err := durable.OpenNow(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = os.Open(name)
+		f, err = durable.OpenNow(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return buf, damaged("segment %s is missing: %w", hash, fs.ErrNotExist)

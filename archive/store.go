@@ -199,7 +199,7 @@ func ensureDir(dir string) error {
 
 // readBounded reads a regular file of at most limit bytes.
 func readBounded(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := durable.OpenNow(name)
 	if err != nil {
 		return nil, err
 	}

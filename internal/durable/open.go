@@ -26,7 +26,7 @@ type ID struct{ Device, Inode uint64 }
 // (ErrNotRegular) of the user who runs this program (ErrNotOwned), wrapped in
 // an *fs.PathError. Links are followed. The FileInfo is that of the open file.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	f, err := OpenNow(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,4 +43,10 @@ func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	return f, fi, nil
+}
+
+// OpenNow opens a file for reading like os.Open, but never waits for it: a pipe
+// or a device in its place is opened at once, for the caller to refuse.
+func OpenNow(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 }
