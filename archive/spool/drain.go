@@ -147,10 +147,13 @@ func (d *drainer) waiting() (units []*unit, left int, err error) {
 		if u.root == "" {
 			u.root = d.rootOf(u.Store)
 		}
-		if u.root == "" || !u.due(now) {
+		due := u.due(now)
+		if u.root == "" || !due && !d.o.Parked {
 			continue
 		}
-		left++
+		if due {
+			left++
+		}
 		had := d.o.Session != "" && u.Session != d.o.Session
 		if !had && slices.ContainsFunc(u.names(), func(name string) bool { return !d.tried[name] }) {
 			units = append(units, u)

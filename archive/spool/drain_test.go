@@ -1068,3 +1068,31 @@ func TestBareSnapshot(t *testing.T) {
 	}
 	s.wantEmpty("afterwards")
 }
+
+// Who asks for the parked ones gets them tried, once in each drain.
+func TestParkedOnRequest(t *testing.T) {
+	s := newScene(t)
+	id := sessionID(1)
+	s.write(s.transcript(id), "text")
+	tries := 0
+	s.store.fail = func(Work) error { tries++; return ErrRefused }
+	s.handOff(id)
+	if stats := s.drain(); stats != (Stats{Parked: 1}) {
+		t.Fatalf("%+v", stats)
+	}
+	o := s.options()
+	o.Parked = true
+	for want := 2; want <= 3; want++ {
+		if stats, err := Drain(context.Background(), s.spool, o); err != nil || stats != (Stats{Parked: 1}) || tries != want {
+			t.Errorf("%+v, %v, %d tries, want %d", stats, err, tries, want)
+		}
+	}
+	s.store.fail = nil
+	if stats := s.drain(); stats != (Stats{}) {
+		t.Errorf("not asked for: %+v", stats)
+	}
+	if stats, err := Drain(context.Background(), s.spool, o); err != nil || stats != (Stats{Done: 1}) || !s.store.has(id, "text") {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	s.wantEmpty("at last")
+}

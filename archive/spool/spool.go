@@ -167,6 +167,8 @@ type DrainOptions struct {
 	Now func() time.Time
 	// Session limits the drain to one session; empty for all.
 	Session string
+	// Parked has parked sessions tried, however short they have rested.
+	Parked bool
 	// StoreRoots are roots that a pin without a job may belong to, should the
 	// spool's own record of it be missing.
 	StoreRoots []string

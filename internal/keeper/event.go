@@ -182,7 +182,7 @@ func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o 
 		k.Log.Log(warn, "the same session lies elsewhere too", "session", session, "other", other)
 	}
 
-	if !o.ends || !k.workInline(ctx, c, dir, session, receipt) {
+	if !o.ends || !k.workInline(ctx, c, dir, session, receipt) || k.isSweepDue() {
 		k.startWorker(dir)
 	}
 	if o.ends {
@@ -368,6 +368,13 @@ func (k *Keeper) workInline(ctx context.Context, c *hooklib.Call, dir, session s
 		return false
 	}
 	return stats.Done > 0 && stats.Left == 0
+}
+
+// isSweepDue tells whether a worker is wanted although this event leaves
+// nothing to do. What cannot be told is the worker's to find out.
+func (k *Keeper) isSweepDue() bool {
+	state, known, err := k.StoreState()
+	return err != nil || !known || k.sweepDue(state)
 }
 
 // interruptible is done when the process was asked to end, without a goroutine

@@ -59,6 +59,8 @@ func (k *Keeper) Forget(ctx context.Context, session string) (ForgetReport, erro
 		}
 	}
 
+	step("plans", k.forgetPlans(session))
+
 	report.LogLines, err = logfile.Forget(LogDir(state), session)
 	step("log", err)
 	return report, errors.Join(errs...)

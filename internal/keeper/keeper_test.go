@@ -925,3 +925,86 @@ func TestWorkerWaitsForTheLock(t *testing.T) {
 		t.Errorf("not archived\n%s", w.log)
 	}
 }
+
+// Of many workers that find a spool taken one waits for it, and the others end.
+func TestOneWorkerWaits(t *testing.T) {
+	w := newWorld(t, nil)
+	dir := t.TempDir()
+	lock := func(name string) func() {
+		t.Helper()
+		unlock, err := durable.TryLock(filepath.Join(dir, name), durable.Exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	defer lock("lock")()
+	another := lock(waitingFile)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // whoever begins to wait is told so
+	if _, err := w.newWorker().drainPatiently(ctx, dir); !errors.Is(err, spool.ErrBusy) {
+		t.Errorf("beside another who waits: %v", err)
+	}
+	another()
+	if _, err := w.newWorker().drainPatiently(ctx, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("alone: %v", err)
+	}
+	lock(waitingFile)() // who waited has given it back
+}
+
+// What is parked is tried again when a person archives all, although
+// its day of rest is not over and its transcript is gone.
+func TestArchiveAllTriesTheParked(t *testing.T) {
+	w := newWorld(t, nil)
+	w.session(1, time.Hour)
+	root := w.Settings.Paths.Store
+	w.write(root, "in the way", now)
+	for i := range 5 {
+		if i == 0 {
+			if err := w.event(1, "SessionEnd", now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.worker()
+	}
+	if sum, err := spool.Status(config.DefaultSpool(w.Settings.Paths.State)); err != nil || len(sum.Waiting) != 1 || !sum.Waiting[0].Parked {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	if err := errors.Join(os.Remove(root), os.Remove(w.path(1))); err != nil {
+		t.Fatal(err)
+	}
+	w.worker()
+	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("tried at once: %v", err)
+	}
+	w.all(AllOptions{})
+	if w.transcript(1) != text(1) {
+		t.Errorf("not archived\n%s", w.log)
+	}
+	w.spoolsAreEmpty()
+}
+
+// A hook that leaves nothing to do starts a worker once a day, for the spools
+// that no event is about.
+func TestSweepDue(t *testing.T) {
+	w := newWorld(t, nil)
+	if !w.isSweepDue() {
+		t.Error("not due where there was no worker yet")
+	}
+	w.session(1, time.Hour)
+	w.all(AllOptions{})
+	w.worker()
+	for _, tt := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, false}, {sweepInterval - time.Second, false}, {sweepInterval, true}, {-time.Hour, true}} {
+		w.Now = func() time.Time { return now.Add(tt.after) }
+		if got := w.isSweepDue(); got != tt.want {
+			t.Errorf("after %v: %v", tt.after, got)
+		}
+	}
+}

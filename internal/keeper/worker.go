@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/hooklib"
 	"github.com/session-keeper/session-keeper/internal/config"
+	"github.com/session-keeper/session-keeper/internal/durable"
 	"github.com/session-keeper/session-keeper/internal/logfile"
 	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
@@ -60,15 +62,14 @@ func (k *Keeper) RunWorker(ctx context.Context, dir string) error {
 		dirs = slices.DeleteFunc(dirs, func(d string) bool { return d == dir })
 		dirs = append([]string{dir}, dirs...)
 	}
-	errs := k.drain(ctx, dirs)
+	errs := k.newWorker().drain(ctx, dirs)
 	k.cleanUp(ctx)
 	return errors.Join(errs...)
 }
 
 // drain drains spools one after another. What became of each session is
 // logged; an error is about a spool as a whole.
-func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
-	w := k.newWorker()
+func (w *worker) drain(ctx context.Context, dirs []string) []error {
 	var errs []error
 	for _, dir := range dirs {
 		if ctx.Err() != nil {
@@ -82,9 +83,9 @@ func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
 		case errors.Is(err, spool.ErrBusy):
 		case err != nil:
 			errs = append(errs, fmt.Errorf("spool %s: %w", dir, err))
-			k.Log.Log(failure, "spool", "spool", dir, "error", err)
+			w.Log.Log(failure, "spool", "spool", dir, "error", err)
 		case stats != spool.Stats{}:
-			k.Log.Log(info, "drained", "spool", dir, "done", stats.Done, "changing", stats.Changing, "failed", stats.Failed,
+			w.Log.Log(info, "drained", "spool", dir, "done", stats.Done, "changing", stats.Changing, "failed", stats.Failed,
 				"parked", stats.Parked, "discarded", stats.Discarded, "set_aside", stats.SetAside, "left", stats.Left)
 		}
 	}
@@ -96,19 +97,41 @@ func (k *Keeper) drain(ctx context.Context, dirs []string) []error {
 // forgets a session, does not, and is done in a moment.
 var busyWaits = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 
+// waitingFile is locked, in the spool, by the one who waits for it.
+const waitingFile = "waiting"
+
 func (w *worker) drainPatiently(ctx context.Context, dir string) (spool.Stats, error) {
 	for _, wait := range busyWaits {
 		stats, err := spool.Drain(ctx, dir, w.drainOptions(""))
 		if !errors.Is(err, spool.ErrBusy) {
 			return stats, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return stats, ctx.Err()
+		if err := waitAlone(ctx, dir, wait); err != nil {
+			return stats, err
 		}
 	}
 	return spool.Drain(ctx, dir, w.drainOptions(""))
+}
+
+// waitAlone waits, unless another worker waits already: a hundred that were
+// started at once are one too many. That is spool.ErrBusy, and nothing is
+// missed by it: who waits looks into the spool only after it has stopped
+// waiting, and so after everybody that it has sent away.
+func waitAlone(ctx context.Context, dir string, wait time.Duration) (err error) {
+	unlock, err := durable.TryLock(filepath.Join(dir, waitingFile), durable.Exclusive)
+	switch {
+	case errors.Is(err, durable.ErrLocked):
+		return spool.ErrBusy
+	case err == nil:
+		defer func() { err = errors.Join(err, unlock()) }()
+	default: // a disk that is full, say; waiting is no harm
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // cleanUp removes old log files, and once a day the leftovers of processes
@@ -118,7 +141,7 @@ func (k *Keeper) cleanUp(ctx context.Context) {
 		k.Log.Log(warn, "remove old logs", "error", err)
 	}
 	state, known, err := k.StoreState()
-	if err != nil || !known || state.Error != "" || k.Now().Sub(state.Swept) < sweepInterval && !state.Swept.After(k.Now()) {
+	if err != nil || !known || state.Error != "" || !k.sweepDue(state) {
 		return
 	}
 	store, err := archive.Open(k.Settings.Paths.Store)
@@ -129,8 +152,18 @@ func (k *Keeper) cleanUp(ctx context.Context) {
 		k.Log.Log(warn, "sweep the store", "error", err)
 		return
 	}
+	if _, err := durable.Sweep(k.plansDir(), sweepInterval, k.Now()); err != nil {
+		k.Log.Log(warn, "sweep", "error", err)
+	}
 	state.Swept = k.Now().UTC()
 	k.writeStoreState(k.statePath(k.Settings.Paths.Store), state)
+}
+
+// sweepDue tells whether a worker is to look after what no event brings up:
+// leftovers, old logs, and spools other than that of the event.
+func (k *Keeper) sweepDue(state StoreState) bool {
+	age := k.Now().Sub(state.Swept)
+	return age >= sweepInterval || age < 0
 }
 
 // worker stores sessions out of spools. It opens each store once.
@@ -139,6 +172,7 @@ type worker struct {
 	stores   map[string]*archive.Store
 	locators map[string]*transcript.Locator // by the config folder to look in first
 	hook     bool                           // in a hook's own process: no goroutines
+	parked   bool                           // try parked sessions too, however short they have rested
 }
 
 func (k *Keeper) newWorker() *worker {
@@ -165,6 +199,7 @@ func (w *worker) drainOptions(session string) spool.DrainOptions {
 		Now:        w.Now,
 		Session:    session,
 		StoreRoots: []string{w.Settings.Paths.Store},
+		Parked:     w.parked,
 		Report:     w.report,
 	}
 }
@@ -330,7 +365,8 @@ func (w *worker) snapshot(ctx context.Context, work spool.Work) (archive.Snapsho
 // addFiles adds the files of a bundle to a snapshot, without the transcript if
 // there is another one to store.
 func (k *Keeper) addFiles(ctx context.Context, snap *archive.Snapshot, b transcript.Bundle, pinned string) error {
-	files, skipped, err := b.ListFiles(ctx, transcript.FilesOptions{})
+	slugs, end := k.plans(ctx, b)
+	files, skipped, err := b.ListFiles(ctx, transcript.FilesOptions{Slugs: slugs, SlugsEnd: end})
 	if err != nil {
 		return fmt.Errorf("list files: %w", err)
 	}
