@@ -67,7 +67,7 @@ func (a *app) selfTest(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, removeUsed(dir)) }()
 	// The client names its folders by real paths.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
@@ -99,6 +99,29 @@ func (a *app) selfTest(ctx context.Context) (err error) {
 		return err
 	}
 	return a.printf("Deleted and restored, %s equal byte for byte: it works\n", plural(len(t.files), "file"))
+}
+
+// removeUsed removes a folder in which the hook's worker may still be at work:
+// the session is in the archive before the worker is done with its spool and its
+// log. What it makes meanwhile keeps a removal from succeeding, or comes after it.
+func removeUsed(dir string) error {
+	const (
+		patience = 10 * time.Second
+		pause    = 50 * time.Millisecond
+	)
+	for start := time.Now(); ; time.Sleep(pause) {
+		err := os.RemoveAll(dir)
+		if err == nil {
+			time.Sleep(pause)
+			if _, err = os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			err = errors.Join(fmt.Errorf("%s came back after it was removed", dir), err)
+		}
+		if time.Since(start) > patience {
+			return fmt.Errorf("remove the sample: %w", err)
+		}
+	}
 }
 
 // wiredHook finds the entry that is wired at SessionEnd.

@@ -54,6 +54,12 @@ func parse(data []byte) (*document, error) {
 	}
 	root, err := hujson.Parse([]byte(d.text))
 	if err != nil {
+		// The parser wants a line's end after a comment, a file's end will do.
+		if again, err2 := hujson.Parse([]byte(d.text + "\n")); err2 == nil {
+			root, err = again, nil
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("is not valid JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {

@@ -52,6 +52,8 @@ var layouts = map[string]string{
 	"others' comma":    "{\"hooks\": {\"SessionEnd\": [\n  {\"hooks\": []},\n],}, }",
 	"escaped key":      "{\n  \"ho\\u006fks\": {}\n}",
 	"blank around":     "\n\n  {\n  \"a\": 1\n  }\n\n// end\n",
+	"comment at EOF":   "/* mine */ {\"model\": \"opus\"} // no line's end",
+	"comment at EOF 2": "{\n  \"hooks\": {}\n}\n//",
 	"array last":       "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(ls:*)\"\n    ]\n  }\n}\n",
 	"indented root":    "  {\n    \"a\": 1\n  }\n",
 }
