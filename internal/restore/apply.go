@@ -15,8 +15,14 @@ import (
 	"github.com/session-keeper/session-keeper/internal/durable"
 )
 
-// copyBuffer is how much is read between two looks at the context, in bytes.
-const copyBuffer = 256 << 10
+const (
+	// copyBuffer is how much is read between two looks at the context, in
+	// bytes.
+	copyBuffer = 256 << 10
+	// patience is how long another restore is waited for. One that was killed
+	// holds its lock until the system has ended it.
+	patience = 3 * time.Second
+)
 
 // ErrBusy means that another restore is at work.
 var ErrBusy = errors.New("another restore is running")
@@ -52,8 +58,13 @@ func Apply(ctx context.Context, p *Plan, o Options) (result *Result, err error) 
 		o.Progress = func(int64) {}
 	}
 	if o.Lock != "" {
-		unlock, err := durable.TryLock(o.Lock, durable.Exclusive)
-		if errors.Is(err, durable.ErrLocked) {
+		wait, cancel := context.WithTimeout(ctx, patience)
+		unlock, err := durable.Lock(wait, o.Lock, durable.Exclusive)
+		cancel()
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, ErrBusy
 		}
 		if err != nil {
@@ -84,11 +95,11 @@ func Apply(ctx context.Context, p *Plan, o Options) (result *Result, err error) 
 	for _, s := range p.Side {
 		switch s.Action {
 		case Write:
-			if err := place(ctx, s, o, &made, dirs); err != nil {
+			placed, err := place(ctx, s, o, &made, dirs)
+			if err != nil {
 				return result, err
 			}
-			result.Written++
-			result.Bytes += s.Item.Size
+			result.count(s, placed)
 		case Refresh:
 			if err := os.Chtimes(s.Path, time.Time{}, s.ModTime); err != nil {
 				return result, fmt.Errorf("refresh %s: %w", s.Path, err)
@@ -106,14 +117,14 @@ func Apply(ctx context.Context, p *Plan, o Options) (result *Result, err error) 
 		return result, nil
 	}
 	if s := *p.Transcript; s.Action == Write {
-		if err := place(ctx, s, o, &made, dirs); err != nil {
+		placed, err := place(ctx, s, o, &made, dirs)
+		if err != nil {
 			return result, err
 		}
 		if err := durable.SyncDir(filepath.Dir(s.Path)); err != nil {
 			return result, fmt.Errorf("sync %s: %w", filepath.Dir(s.Path), err)
 		}
-		result.Written++
-		result.Bytes += s.Item.Size
+		result.count(s, placed)
 	}
 	result.Conversation, result.Anywhere, err = Resumable(p.Transcript.Path)
 	if err != nil {
@@ -133,39 +144,52 @@ func Apply(ctx context.Context, p *Plan, o Options) (result *Result, err error) 
 	return result, nil
 }
 
-// place writes one file beside its place and moves it there.
-func place(ctx context.Context, s Step, o Options, made *[]string, dirs map[string]bool) (err error) {
+func (r *Result) count(s Step, placed bool) {
+	if placed {
+		r.Written++
+		r.Bytes += s.Item.Size
+	}
+}
+
+// place writes one file beside its place and moves it there, unless the very
+// same was put there meanwhile, by another restore of the session.
+func place(ctx context.Context, s Step, o Options, made *[]string, dirs map[string]bool) (placed bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	dir := filepath.Dir(s.Path)
 	if !dirs[dir] {
 		*made = append(*made, missing(dir)...)
 		if err := durable.MkdirAll(dir); err != nil {
-			return fmt.Errorf("make %s: %w", dir, err)
+			return false, fmt.Errorf("make %s: %w", dir, err)
 		}
 		if o.Lock != "" {
 			// What an earlier restore left behind when it was killed.
 			if _, err := durable.Sweep(dir, 0, o.Now); err != nil {
-				return fmt.Errorf("sweep %s: %w", dir, err)
+				return false, fmt.Errorf("sweep %s: %w", dir, err)
 			}
 		}
 		dirs[dir] = true
 	}
 	tmp, err := durable.CreateTemp(dir)
 	if err != nil {
-		return fmt.Errorf("restore %s: %w", s.Item.name(), err)
+		return false, fmt.Errorf("restore %s: %w", s.Item.name(), err)
 	}
 	if err := fill(ctx, tmp, s, o.Progress); err != nil {
-		return errors.Join(fmt.Errorf("restore %s: %w", s.Item.name(), err), tmp.Discard())
+		return false, errors.Join(fmt.Errorf("restore %s: %w", s.Item.name(), err), tmp.Discard())
 	}
 	if err := tmp.Place(s.Path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
+			if fi, err := os.Lstat(s.Path); err == nil && fi.Mode().IsRegular() {
+				if same, err := sameBytes(s.Path, fi.Size(), s.Item); err == nil && same {
+					return false, tmp.Discard()
+				}
+			}
 			err = &ConflictError{[]Conflict{{s.Path, "appeared while the session was being restored"}}}
 		}
-		return errors.Join(fmt.Errorf("restore %s: %w", s.Item.name(), err), tmp.Discard())
+		return false, errors.Join(fmt.Errorf("restore %s: %w", s.Item.name(), err), tmp.Discard())
 	}
-	return nil
+	return true, nil
 }
 
 func fill(ctx context.Context, tmp *durable.Temp, s Step, progress func(int64)) error {
