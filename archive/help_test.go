@@ -3,13 +3,14 @@ package archive
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -184,27 +185,36 @@ func firstDiff(a, b []byte) int {
 	return n
 }
 
-// records makes n bytes of JSON-like lines, the same for the same seed.
+// records makes n bytes of JSON-like lines, the same for the same seed. It
+// copies more than it computes: the race detector makes computing slow.
 func records(seed uint64, n int) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	var b bytes.Buffer
-	for b.Len() < n {
-		fmt.Fprintf(&b, `{"type":"user","uuid":"%016x%016x","message":{"content":"`, rng.Uint64(), rng.Uint64())
-		for range rng.IntN(60) {
-			b.WriteString([]string{"the ", "store ", "keeps ", "every ", "byte ", "and ", "says ", "so "}[rng.IntN(8)])
+	words := []string{"the ", "store ", "keeps ", "every ", "byte ", "and ", "says ", "so "}
+	texts := make([][]byte, 64)
+	for i := range texts {
+		for range 1 + rng.IntN(120) {
+			texts[i] = append(texts[i], words[rng.IntN(len(words))]...)
 		}
-		b.WriteString("\"}}\n")
 	}
-	return b.Bytes()[:n]
+	b := make([]byte, 0, n+4096)
+	for len(b) < n {
+		b = append(b, `{"type":"user","uuid":"`...)
+		b = strconv.AppendUint(b, rng.Uint64(), 16)
+		b = append(b, `","message":{"content":"`...)
+		for range 1 + rng.IntN(4) {
+			b = append(b, texts[rng.IntN(len(texts))]...)
+		}
+		b = append(b, "\"}}\n"...)
+	}
+	return b[:n:n]
 }
 
 // noise makes n bytes that do not compress.
 func noise(seed uint64, n int) []byte {
-	rng := rand.New(rand.NewPCG(seed, 2))
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
 	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(rng.Uint32())
-	}
+	rand.NewChaCha8(key).Read(b)
 	return b
 }
 
