@@ -103,15 +103,16 @@ func TestRestoreSh(t *testing.T) {
 		return err
 	}))
 	h := r.history()
-	for _, i := range []int{0, 5, 17} {
-		g := h.Generations[i]
-		for _, which := range []string{fmt.Sprint(g.Number), g.Hash[:10]}[i%2 : i%2+1] {
-			dest := filepath.Join(t.TempDir(), "out")
-			if code, out := restoreSh(t, r.store.Root(), sessionA, dest, which); code != 0 {
-				t.Fatalf("generation %s: exit %d: %s", which, code, out)
-			}
-			sameFiles(t, "generation "+which, filesBelow(t, dest), history[i])
+	for i, which := range map[int]string{
+		0:  fmt.Sprint(h.Generations[0].Number),
+		5:  h.Generations[5].Hash[:10],
+		17: fmt.Sprintf("%06d-%s.json", h.Generations[17].Number, h.Generations[17].Hash),
+	} {
+		dest := filepath.Join(t.TempDir(), "out")
+		if code, out := restoreSh(t, r.store.Root(), sessionA, dest, which); code != 0 {
+			t.Fatalf("generation %s: exit %d: %s", which, code, out)
 		}
+		sameFiles(t, "generation "+which, filesBelow(t, dest), history[i])
 	}
 	if code, out := restoreSh(t, r.store.Root(), sessionA, dest); code != 1 || !strings.Contains(out, "not empty") {
 		t.Errorf("over existing files: exit %d: %s", code, out)

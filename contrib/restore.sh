@@ -7,8 +7,9 @@
 #   STORE       the store's folder (the one with the file "format" in it)
 #   SESSION-ID  a folder name below STORE/sessions
 #   DEST        a folder to write to; it must be empty or not exist
-#   MANIFEST    a generation: its number, or the beginning of the hash in its
-#               file's name; without it, the newest one that is whole
+#   MANIFEST    a generation: its number, the beginning of the hash in its
+#               file's name, or that name; without it, the newest one that is
+#               whole
 #
 # Files come out as DEST/FAMILY/PATH, 0600 in folders of 0700, with the time
 # that they had. FORMAT.md says what the families are and where the client
@@ -128,7 +129,7 @@ if [ -n "$want" ]; then
 	while read -r number pickhash pick; do
 		plain=${number#"${number%%[!0]*}"}
 		case $want in
-		"$number" | "$plain") ;;
+		"$number" | "$plain" | "$pick" | */"$pick") ;;
 		*)
 			[ ${#want} -ge 4 ] || continue
 			case $pickhash in "$want"*) ;; *) continue ;; esac

@@ -144,7 +144,7 @@ func checkKeptOut(_ context.Context, w *World) []Finding {
 		found = append(found, note("paused", "session-keeper unpause", "archiving is paused %s", until))
 	}
 	if n := len(w.Settings.Archive.Exclude); n > 0 {
-		found = append(found, ok("excludes", "%d exclude patterns in %s", n, w.short(w.Settings.Paths.Config)))
+		found = append(found, ok("excludes", "exclude patterns in %s: %d", w.short(w.Settings.Paths.Config), n))
 	}
 	return found
 }

@@ -379,6 +379,19 @@ func TestStore(t *testing.T) {
 	l.want("store-newer", Problem, "")
 }
 
+// What archive --all leaves out or cannot take is not told as something that it
+// would take in.
+func TestCatchUpLeavesOut(t *testing.T) {
+	l := newLab(t)
+	folder := filepath.Join(l.home, ".claude", "projects", "-project")
+	l.write(filepath.Join(folder, "11111111-1111-4111-8111-111111111111.jsonl"), `{"type":"user","cwd":"`+l.home+`/secret/x","message":{"role":"user","content":"x"}}`+"\n")
+	l.write(filepath.Join(folder, "22222222-2222-4222-8222-222222222222.jsonl"), "")
+	l.want("not-archived", Note, "1 of 2 sessions not archived")
+	l.write(filepath.Join(l.home, ".config", "session-keeper", "config.toml"), "[archive]\nexclude = [\"~/secret\"]\n")
+	l.want("kept-out", Note, "1 session kept out")
+	l.want("archived", OK, "none left out")
+}
+
 // RE-02: what is not archived yet is counted, with the command that takes it in.
 func TestCatchUp(t *testing.T) {
 	l := newLab(t)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/internal/install"
-	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
 )
 
@@ -31,7 +30,8 @@ type Survey struct {
 	Unreadable []transcript.Skipped `json:"-"` // places where no session could be looked for
 }
 
-// Survey goes through the client's folders. It reads no transcript. A session
+// Survey goes through the client's folders. It reads no
+// transcript, but for the first records where there are excludes. A session
 // counts as archived if the archive has any of it; what it lacks of a session
 // that goes on is a matter of its next event.
 func (w *World) Survey(ctx context.Context) (Survey, error) {
@@ -65,9 +65,11 @@ func (w *World) Survey(ctx context.Context) (Survey, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return n, err
 		}
+		var size int64
 		for _, f := range files {
-			n.Bytes += f.Size
+			size += f.Size
 		}
+		n.Bytes += size
 		period, known := days[b.ConfigDir]
 		if !known {
 			period = w.retention(b.ConfigDir).Days
@@ -78,10 +80,10 @@ func (w *World) Survey(ctx context.Context) (Survey, error) {
 		if expiring {
 			n.Expiring++
 		}
-		if kept[b.SessionID] {
-			continue
+		if kept[b.SessionID] || size == 0 {
+			continue // a session without a byte is nothing to archive
 		}
-		out, err := w.keptOut(store, b.SessionID)
+		out, err := w.Keeper.Skips(b, store)
 		if err != nil {
 			return n, err
 		}
@@ -96,17 +98,6 @@ func (w *World) Survey(ctx context.Context) (Survey, error) {
 		}
 	}
 	return n, nil
-}
-
-func (w *World) keptOut(store *archive.Store, id string) (bool, error) {
-	state := w.Settings.Paths.State
-	if _, marked, err := optout.Marked(state, id); err != nil || marked {
-		return marked, err
-	}
-	if forgotten, err := optout.IsForgotten(state, id); err != nil || forgotten {
-		return forgotten, err
-	}
-	return store != nil && store.Forgotten(id), nil
 }
 
 // retention is the client's clean-up period for one of its config folders, as

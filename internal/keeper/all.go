@@ -154,6 +154,11 @@ func (k *Keeper) decidePast(b transcript.Bundle, store *archive.Store) (optout.D
 	if store.Forgotten(b.SessionID) {
 		return forgottenError(b.SessionID).Decision, nil
 	}
+	return k.checkPast(b)
+}
+
+// checkPast is decidePast without a store.
+func (k *Keeper) checkPast(b transcript.Bundle) (optout.Decision, error) {
 	var dirs []string
 	if optout.HasExcludes(k.Settings) {
 		dirs = append(dirs, k.headCwd(b.Transcript))

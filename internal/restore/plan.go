@@ -77,6 +77,9 @@ func Make(r Request) (*Plan, error) {
 			p.Side = append(p.Side, step)
 			continue
 		}
+		if step.Path == "" {
+			return nil, fmt.Errorf("there is no place for the transcript in the project folder %.64q: %s", p.Folder, step.Reason)
+		}
 		if p.Transcript != nil {
 			return nil, fmt.Errorf("the archive names two transcripts for %s", r.SessionID)
 		}
@@ -90,7 +93,7 @@ func Make(r Request) (*Plan, error) {
 		p.Transcript = &step
 	}
 	if left > 0 {
-		p.note("left-out", "%d files that were gone when this generation was taken are left out", left)
+		p.note("left-out", "left out, since they were gone when this generation was taken: %d of %d files", left, len(items))
 	}
 	p.describe(r)
 	if len(conflicts) > 0 {
@@ -127,8 +130,9 @@ func (p *Plan) choose(r Request) error {
 			p.ResumeDir = resumeDir(p.Folder, r.Cwds)
 		}
 	}
-	if p.Folder != filepath.Base(p.Folder) || p.Folder == "." || p.Folder == ".." || strings.ContainsAny(p.Folder, `/\`) {
-		return fmt.Errorf("not a project folder's name: %.64q", p.Folder)
+	unprintable := strings.ContainsFunc(p.Folder, func(r rune) bool { return r < ' ' || r == 0x7f })
+	if unprintable || p.Folder != filepath.Base(p.Folder) || p.Folder == "." || p.Folder == ".." || strings.ContainsAny(p.Folder, `/\`) {
+		return fmt.Errorf("not a project folder's name: %.64q: name a directory with --project DIR", p.Folder)
 	}
 	return nil
 }

@@ -85,3 +85,20 @@ func (w *world) plan(t *testing.T) *Plan {
 	}
 	return p
 }
+
+// A folder's name that only a hand-made archive or a strange disk has leads to a
+// refusal before anything is written, not to half a session.
+func TestNoPlaceForTheTranscript(t *testing.T) {
+	for _, folder := range []string{"-weird\nname", "..", "a/b", `a\b`, "c:", "\x7f"} {
+		w := newWorld(t)
+		r := w.request(w.items()...)
+		r.Folder = folder
+		if p, err := Make(r); err == nil {
+			t.Errorf("%q: planned for %q", folder, p.ProjectDir)
+		}
+		r.Project = w.project
+		if p, err := Make(r); err != nil || p.Folder != w.folder {
+			t.Errorf("%q: with a directory named: %v", folder, err)
+		}
+	}
+}
