@@ -266,6 +266,10 @@ func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, 
 		return 0, fmt.Errorf("%w: %w", spool.ErrRefused, err)
 	}
 	if err != nil {
+		// The rest of the session may be in the store all the same.
+		if result.Created {
+			w.logResult(work.SessionID, snap, result, w.Now().Sub(began))
+		}
 		return 0, err
 	}
 	w.logResult(work.SessionID, snap, result, w.Now().Sub(began))
