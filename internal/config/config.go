@@ -91,7 +91,8 @@ type Settings struct {
 	// They need not exist.
 	ClientDirs []string
 	// ProjectDirName is CLAUDE_CODE_PROJECT_DIR_NAME, which replaces the name
-	// of the project's folder (documented from 2.1.234 on).
+	// of the project's folder; "" without CLAUDE_CONFIG_DIR, since the client
+	// then ignores it (documented from 2.1.234 on).
 	ProjectDirName string
 
 	Warnings []Warning
@@ -156,7 +157,9 @@ func Load(env Env) (*Settings, error) {
 	if err := s.chooseStore(env); err != nil {
 		return nil, err
 	}
-	s.ProjectDirName = env.Getenv("CLAUDE_CODE_PROJECT_DIR_NAME")
+	if env.Getenv("CLAUDE_CONFIG_DIR") != "" {
+		s.ProjectDirName = env.Getenv("CLAUDE_CODE_PROJECT_DIR_NAME")
+	}
 	s.chooseClientDirs(env)
 	return s, nil
 }

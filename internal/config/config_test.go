@@ -140,12 +140,23 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// The client takes the folder's name from the environment only together with a
+// config folder.
+func TestProjectDirName(t *testing.T) {
+	for _, c := range []struct{ config, want string }{{"", ""}, {"/c", "p"}} {
+		env := testEnv(t, map[string]string{"CLAUDE_CODE_PROJECT_DIR_NAME": "p", "CLAUDE_CONFIG_DIR": c.config})
+		if got := mustLoad(t, env).ProjectDirName; got != c.want {
+			t.Errorf("with config folder %q: %q, want %q", c.config, got, c.want)
+		}
+	}
+}
+
 func TestFile(t *testing.T) {
-	env := testEnv(t, map[string]string{"CLAUDE_CODE_PROJECT_DIR_NAME": "p"})
+	env := testEnv(t, nil)
 	// IO-02: a byte order mark, and the line ends that come with it.
 	path := writeConfig(t, env, "\uFEFF# mine\r\n[archive]\r\nroot = \"~/arch\"\r\nexclude = [\"~/private\", \"*.secret\"]\r\ninline = \"never\"\r\n\r\n[client]\r\nconfig_dirs = [\"~/other/\"]\r\n[log]\r\ndays = 3\r\n")
 	s := mustLoad(t, env)
-	if s.Paths.Store != filepath.Join(env.Home, "arch") || s.Archive.Inline != InlineNever || s.Log.Days != 3 || s.ProjectDirName != "p" {
+	if s.Paths.Store != filepath.Join(env.Home, "arch") || s.Archive.Inline != InlineNever || s.Log.Days != 3 {
 		t.Errorf("settings %+v", s)
 	}
 	if diff := cmp.Diff([]string{"~/private", "*.secret"}, s.Archive.Exclude); diff != "" {
