@@ -62,6 +62,7 @@ type victim struct {
 	session string
 	want    []byte            // the transcript as it is when the hook starts
 	side    map[string]string // side files by their path below the session's folder
+	pid     int               // of the program that ran last
 }
 
 // newVictim makes a home with one session of about size bytes.
@@ -146,7 +147,11 @@ func (v *victim) command(program string, env []string, args ...string) *exec.Cmd
 // failure is the test's.
 func (v *victim) run(program string, env []string, args ...string) (killed bool) {
 	v.t.Helper()
-	out, err := v.command(program, env, args...).CombinedOutput()
+	cmd := v.command(program, env, args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		v.pid = cmd.Process.Pid
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
 		return true
@@ -330,6 +335,8 @@ type killStep struct {
 	side, op, path string
 }
 
+// readTrace reads the steps of the program that ran last. A worker that it
+// started wrote its own between them.
 func (v *victim) readTrace(path string) []killStep {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -338,12 +345,19 @@ func (v *victim) readTrace(path string) []killStep {
 	var steps []killStep
 	for line := range strings.Lines(string(data)) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		n, err := strconv.Atoi(f[0])
-		if err != nil || len(f) != 4 {
+		if len(f) != 5 {
 			v.errorf("trace line %q", line)
 			continue
 		}
-		steps = append(steps, killStep{n, f[1], f[2], f[3]})
+		pid, pidErr := strconv.Atoi(f[0])
+		n, err := strconv.Atoi(f[1])
+		if err := errors.Join(pidErr, err); err != nil {
+			v.errorf("trace line %q: %v", line, err)
+			continue
+		}
+		if pid == v.pid {
+			steps = append(steps, killStep{n, f[2], f[3], f[4]})
+		}
 	}
 	return steps
 }

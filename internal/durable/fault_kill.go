@@ -19,8 +19,9 @@ const (
 	// killSideEnv is "before" or "after": on which side of the operation.
 	killSideEnv = "SESSION_KEEPER_KILL_SIDE"
 	// killTraceEnv names a file to which a line is appended before and after
-	// each operation: number, side, operation, path, separated by tabs. The
-	// last line of a killed process is the moment of its death.
+	// each operation: process id, number, side, operation, path, separated by
+	// tabs. The last line of a killed process is the moment of its death. A
+	// worker that it started writes to the same file.
 	killTraceEnv = "SESSION_KEEPER_KILL_TRACE"
 )
 
@@ -43,7 +44,7 @@ func killpoint(op, path string, after bool) {
 		if err != nil {
 			panic(err)
 		}
-		if _, err := fmt.Fprintf(f, "%d\t%s\t%s\t%s\n", n, side, op, path); err != nil {
+		if _, err := fmt.Fprintf(f, "%d\t%d\t%s\t%s\t%s\n", os.Getpid(), n, side, op, path); err != nil {
 			panic(err)
 		}
 		if err := f.Close(); err != nil {
