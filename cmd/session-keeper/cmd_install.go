@@ -38,6 +38,8 @@ added to settings.json, as text: comments, order and layout stay byte for byte,
 and a copy of the file from before is kept. Running it again changes nothing,
 or mends what an older version or another place left behind. An entry of ours
 that you have arranged yourself, such as one behind "nice", stays as it is.
+Comments and trailing commas are named, too: with them, Claude Code 2.1.332
+loads nothing of the file.
 
 Sessions from before are not archived by this; the last lines say how many
 there are, and the command that takes them in.
@@ -80,6 +82,9 @@ func (a *app) install(ctx context.Context, hook string, events []string, dryRun 
 		res, err := install.Install(o)
 		if err != nil {
 			return fail(exitFailed, err, settingsHint(file))
+		}
+		if err := a.warnLoose(res.File); err != nil {
+			return err
 		}
 		if !res.Changed {
 			return a.printf("%s needs no change.\n", a.tilde(file))
@@ -133,6 +138,9 @@ func (a *app) reportInstall(s *config.Settings, res *install.Result) error {
 	if res.InPlace {
 		a.say("warning", "the file could not be replaced by a new one and was written in place")
 	}
+	if err := a.warnLoose(res.File); err != nil {
+		return err
+	}
 	for _, h := range res.Hooks {
 		if err := a.printf("%s runs %s\n", h.Event, h.Display()); err != nil {
 			return err
@@ -145,6 +153,18 @@ func (a *app) reportInstall(s *config.Settings, res *install.Result) error {
 		}
 	}
 	return a.reportElsewhere(s)
+}
+
+// warnLoose warns of settings that are wired and yet never loaded.
+func (a *app) warnLoose(file string) error {
+	settings, err := install.Read(file)
+	if err != nil || settings == nil {
+		return err
+	}
+	if line := settings.Loose(); line > 0 {
+		a.say("warning", fmt.Sprintf("Claude Code does not load %s, so no hook in it runs: line %d is not strict JSON (no comments, no trailing commas)", a.tilde(file), line))
+	}
+	return nil
 }
 
 // reportElsewhere names entries of ours in settings files that install and

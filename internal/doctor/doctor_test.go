@@ -178,6 +178,11 @@ func TestWiring(t *testing.T) {
 	if f := l.want("settings-unreadable", Problem, "ignores the whole file"); f.File != l.settings() {
 		t.Errorf("file %q", f.File)
 	}
+	l.write(l.settings(), "{\n\"hooks\":{\"SessionEnd\":[{\"hooks\":["+l.handler("")+"]}],\n}}")
+	if f := l.want("settings-not-strict", Problem, "line 2"); f.Line != 2 || f.File != l.settings() {
+		t.Errorf("at %s:%d", f.File, f.Line)
+	}
+	l.wantNone("wired", "not-wired")
 	l.write(l.settings(), "\xff\xfe{\x00}\x00") // IO-02
 	l.want("settings-unreadable", Problem, "UTF-16LE")
 

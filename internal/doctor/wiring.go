@@ -200,10 +200,17 @@ func installPaths(raw json.RawMessage) []string {
 func checkWiring(ctx context.Context, w *World) []Finding {
 	var found []Finding
 	files := w.clientSettings()
+	notLoaded := map[string]bool{}
 	for _, f := range files {
-		if f.err != nil {
+		switch {
+		case f.err != nil:
 			found = append(found, problem("settings-unreadable", "correct the file, then "+fixInstall,
 				"%v; Claude Code ignores the whole file, hooks included", f.err).at(f.file, 0))
+		case f.settings != nil && f.settings.Loose() > 0:
+			line := f.settings.Loose()
+			notLoaded[f.file] = true
+			found = append(found, problem("settings-not-strict", fmt.Sprintf("remove comments and trailing commas from line %d on in %s", line, f.file),
+				"%s, line %d, is not strict JSON; Claude Code ignores the whole file, hooks included", w.short(f.file), line).at(f.file, line))
 		}
 	}
 	found = append(found, checkDisabled(files)...)
@@ -216,6 +223,9 @@ func checkWiring(ctx context.Context, w *World) []Finding {
 			w.short(filepath.Join(w.clientDir(), install.SettingsName))))
 	}
 	for _, h := range ours {
+		if notLoaded[h.File] {
+			continue
+		}
 		place := "settings"
 		switch {
 		case h.plugin != "":

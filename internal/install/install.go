@@ -296,6 +296,22 @@ func wrap(file string, err error) error {
 	return fmt.Errorf("%s %w", file, err)
 }
 
+// Loose gives the line of the first comment or trailing comma, or of what else
+// strict JSON does not allow; 0 if there is none. The client loads nothing of
+// such a file, hooks included (observed on 2.1.332).
+func (s *Settings) Loose() int {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal([]byte(s.doc.text), new(json.RawMessage)); !errors.As(err, &syntax) {
+		return 0
+	}
+	at := max(int(syntax.Offset)-1, 0) // the offset counts the offending byte
+	// After a trailing comma that is a bracket, perhaps some lines below.
+	if before := strings.TrimRight(s.doc.text[:at], whitespace); strings.HasSuffix(before, ",") && s.doc.text[at] != '/' {
+		at = len(before) - 1
+	}
+	return s.doc.line(at)
+}
+
 // Hooks lists all hook entries, ours and others'.
 func (s *Settings) Hooks() []Hook {
 	hooks := s.doc.hooks()

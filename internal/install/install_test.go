@@ -493,6 +493,28 @@ func TestRead(t *testing.T) {
 	if env := s.Env(); env["A"] != "1" || env["B"] != "2" {
 		t.Errorf("env %v", env)
 	}
+	for text, line := range map[string]int{
+		"\xef\xbb\xbf{\n\"a\": 1}":          0,
+		"{\"a\": 1, \"a\": 2}\n":            0,
+		"{\n\"a\": \"// no comment,}\"}":    0,
+		"{\n  // mine\n  \"a\": 1}":         2,
+		"{\n  \"a\": 1,\n  /* b */\n}":      3,
+		"{\n  \"a\": [\n1,\n\n],\n\"b\":1}": 3,
+		"{\n  \"a\": 1,\n\n}":               2,
+		"{\"a\": 1}\n\n// end":              3,
+	} {
+		file := filepath.Join(t.TempDir(), SettingsName)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Read(file)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got := s.Loose(); got != line {
+			t.Errorf("%q: line %d is not strict, want %d", text, got, line)
+		}
+	}
 	if s, err := Read(filepath.Join(o.State, "none")); s != nil || err != nil {
 		t.Errorf("missing file: %v %v", s, err)
 	}
