@@ -157,7 +157,7 @@ for program in $programs; do
 	(cd "$checkout" && CGO_ENABLED=0 go build -trimpath -o "$new/$program" "./cmd/$program") ||
 		fail "$program could not be built" 'nothing was installed'
 	chmod 755 "$new/$program"
-	"$new/$program" --version >/dev/null 2>&1 || "$new/$program" version >/dev/null 2>&1 ||
+	"$new/$program" --version >/dev/null 2>&1 ||
 		fail "$new/$program does not run" 'is the folder mounted with noexec?'
 done
 for program in $programs; do

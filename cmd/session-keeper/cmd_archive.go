@@ -66,7 +66,8 @@ func newArchiveCmd(a *app) *cobra.Command {
 		Short: "Archive sessions now",
 		Long: `Archive sessions as they are now, without waiting for their end. PATH is a
 transcript in Claude Code's folders, one of its project folders, or a directory:
-then all sessions that ran there are archived. ` + sessionHelp + `
+then all sessions that ran there are archived.
+` + sessionHelp + `
 
 --all archives every session on this machine that the archive does not have as
 it is, those first that Claude Code is nearest to delete. It can be stopped at

@@ -23,7 +23,8 @@ func newCatCmd(a *app) *cobra.Command {
 		Use:   "cat ID [--file F] [--generation N] [--files]",
 		Short: "Print a session's file, byte for byte",
 		Long: `Print one file of a session exactly as it is: its transcript, or with --file
-another one. ` + sessionHelp + `
+another one.
+` + sessionHelp + `
 
 The live file is printed while Claude Code has it and it is no shorter than the
 archived one, else the archived one; --generation always takes the archive.

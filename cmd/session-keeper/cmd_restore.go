@@ -52,7 +52,8 @@ func newRestoreCmd(a *app) *cobra.Command {
 		Use:   "restore ID [--project DIR] [--generation N] [--as-was] [--dry-run] [--json]",
 		Short: "Put a session back where claude --resume finds it",
 		Long: `Put an archived session back into Claude Code's folders, with all its files, and
-print the command that continues it. ` + sessionHelp + `
+print the command that continues it.
+` + sessionHelp + `
 
 Nothing is ever overwritten: if a file of the session lies there and differs,
 nothing is written at all. Files that several sessions share (plans, todos) and

@@ -22,7 +22,8 @@ func newShowCmd(a *app) *cobra.Command {
 		Short: "Read a session",
 		Long: `Print a session as text: prompts and answers, each tool call in one line, prompts
 that were queued, and where it was compacted. On a terminal it goes through
-$PAGER, else less. ` + sessionHelp + `
+$PAGER, else less.
+` + sessionHelp + `
 
 All records of the file are shown in their order, those before a compaction and
 those of abandoned branches too. Control characters are shown, not sent to the

@@ -37,7 +37,8 @@ func newVerifyCmd(a *app) *cobra.Command {
 		Use:   "verify [ID] [--json]",
 		Short: "Check the archive, every byte of it",
 		Long: `Read every segment and manifest of the archive, or those of one session, and
-check them against their hashes. Nothing is changed. ` + sessionHelp + `
+check them against their hashes. Nothing is changed.
+` + sessionHelp + `
 
 --json prints ok, sessions, generations, files, segments, bytes, stored_bytes,
 unreferenced and problems, each with session, manifest, segment, family, path

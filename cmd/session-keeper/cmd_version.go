@@ -22,6 +22,10 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
+func (v versionInfo) String() string {
+	return fmt.Sprintf("%s %s %s %s", programName, v.Version, v.Go, v.Platform)
+}
+
 func buildVersion() versionInfo {
 	info := versionInfo{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -61,8 +65,7 @@ Exit codes: 0.`,
 			if asJSON {
 				return writeJSON(a.out, info)
 			}
-			_, err := fmt.Fprintf(a.out, "%s %s %s %s\n", programName, info.Version, info.Go, info.Platform)
-			return err
+			return a.printf("%s\n", info)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: version, revision, time, modified, go, platform")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -165,4 +166,16 @@ func scriptReplace(ts *testscript.TestScript, neg bool, args []string) {
 func scriptCopyTree(ts *testscript.TestScript, neg bool, args []string) {
 	needArgs(ts, neg, args, 2, "copytree FROM TO")
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
+}
+
+// Help is wrapped by hand, for a terminal of about 80 columns.
+func TestHelpFits(t *testing.T) {
+	const columns = 82
+	for _, cmd := range newRoot(&app{}).Commands() {
+		for line := range strings.Lines(cmd.Long) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns && cmd.Name() != "completion" {
+				t.Errorf("help of %s: %d columns: %s", cmd.Name(), n, line)
+			}
+		}
+	}
 }

@@ -39,8 +39,9 @@ var constructors = []struct {
 // newRoot builds the command tree for one run.
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:   programName,
-		Short: "Keep every Claude Code session, find it again, continue it",
+		Use:     programName,
+		Version: buildVersion().String(),
+		Short:   "Keep every Claude Code session, find it again, continue it",
 		Long: `session-keeper keeps every Claude Code session and brings it back.
 
 The hooks that "session-keeper install" wires into Claude Code archive each
@@ -62,6 +63,7 @@ kept, long after Claude Code has deleted its own copy.`,
 	root.SetOut(a.out)
 	root.SetErr(a.errw)
 	root.SetHelpTemplate(helpTemplate)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fail(exitUsage, err, seeHelp(cmd))
 	})
