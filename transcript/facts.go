@@ -118,11 +118,6 @@ type Facts struct {
 // the client's picker hides.
 func (f *Facts) Agent() bool { return f.Sidechain || f.TeamName != "" }
 
-// ForeignIDs returns the session ids in records that are not id, the file's name.
-func (f *Facts) ForeignIDs(id string) []string {
-	return slices.DeleteFunc(slices.Clone(f.SessionIDs), func(s string) bool { return s == id })
-}
-
 // ReadFacts reads a transcript to its end. sidecarTitle is the title that the side
 // folder's custom-title.json gives, "" if none. With an error the facts are those of
 // what was read before it. Damage is no error.

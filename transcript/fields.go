@@ -72,9 +72,6 @@ func (v Value) Is(s string) bool {
 // else for a set flag (a string "true" is not one).
 func (v Value) True() bool { return string(v.raw) == "true" }
 
-// Null reports whether the value is the literal null.
-func (v Value) Null() bool { return string(v.raw) == "null" }
-
 // Int returns the value as a whole number, and false if it is none or does not fit.
 func (v Value) Int() (int64, bool) {
 	if len(v.raw) == 0 || len(v.raw) > 20 {

@@ -256,7 +256,7 @@ func TestValueNumbers(t *testing.T) {
 	if v := (Value{[]byte(`"\u0041"`)}); v.Is(`\u0041`) || !v.Is("A") {
 		t.Error("an escape was compared as it stands")
 	}
-	if !(Value{[]byte("null")}).Null() || (Value{}).Null() {
+	if !(Value{[]byte("null")}).Present() || (Value{}).Present() {
 		t.Error("null is not absence")
 	}
 }

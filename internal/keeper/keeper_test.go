@@ -743,16 +743,16 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-func TestBundleAt(t *testing.T) {
+// A config folder that nobody knew is known once a session of it was archived.
+func TestArchiveSessionRemembersFolder(t *testing.T) {
 	w := newWorld(t, nil)
-	path := w.session(1, time.Hour)
-	b, err := BundleAt(path)
-	if err != nil || b.SessionID != id(1) || b.ConfigDir == "" || b.Folder != "-w-proj" {
-		t.Errorf("%+v, %v", b, err)
+	other := filepath.Join(w.Settings.Env.Dir, "other")
+	w.write(filepath.Join(other, "projects", "-x", id(2)+".jsonl"), text(2), now)
+	if slices.Contains(w.Settings.ClientDirs, other) {
+		t.Fatalf("known before: %q", w.Settings.ClientDirs)
 	}
-	// A config folder that nobody knew: archived by path, and known from then on.
-	other := w.write(filepath.Join(w.Settings.Env.Dir, "other", "projects", "-x", id(2)+".jsonl"), text(2), now)
-	if b, err = BundleAt(other); err != nil {
+	b, err := (&transcript.Locator{ConfigDirs: []string{other}}).Locate(id(2), "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.ArchiveSession(context.Background(), b, ArchiveOptions{}); err != nil {
@@ -761,24 +761,6 @@ func TestBundleAt(t *testing.T) {
 	s, err := config.Load(w.Settings.Env)
 	if err != nil || !slices.Contains(s.ClientDirs, b.ConfigDir) {
 		t.Errorf("not remembered: %q, %v", s.ClientDirs, err)
-	}
-	// No config folder at all, as in a backup.
-	lone := w.write(filepath.Join(w.Settings.Env.Dir, "backup", id(3)+".jsonl"), text(3), now)
-	if b, err = BundleAt(lone); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.ArchiveSession(context.Background(), b, ArchiveOptions{}); err != nil || w.transcript(3) != text(3) {
-		t.Errorf("%q, %v", w.transcript(3), err)
-	}
-	for _, bad := range []string{
-		filepath.Join(w.client, "projects", "none", id(4)+".jsonl"),
-		w.write(filepath.Join(w.client, "projects", "-w-proj", "notes.jsonl"), "{}", now),
-		w.write(filepath.Join(w.client, "projects", "-w-proj", strings.ToUpper(id(10))+".jsonl"), "{}", now),
-		w.client,
-	} {
-		if b, err := BundleAt(bad); err == nil {
-			t.Errorf("%s: %+v", bad, b)
-		}
 	}
 }
 

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/internal/optout"
@@ -82,60 +79,4 @@ func (k *Keeper) archiveBundle(ctx context.Context, b transcript.Bundle, o Archi
 	k.remember(b.ConfigDir)
 	k.logResult(b.SessionID, snap, result, k.Now().Sub(began))
 	return result, nil
-}
-
-// BundleAt returns the session whose transcript a person names by its path.
-// The file may lie anywhere, as long as its name is that of a transcript; if
-// it lies in a client's config folder, its side files belong to it, and the
-// folder is remembered by ArchiveSession.
-func BundleAt(path string) (transcript.Bundle, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return transcript.Bundle{}, err
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return transcript.Bundle{}, err
-	}
-	session, ok := strings.CutSuffix(filepath.Base(path), ".jsonl")
-	if !ok || !transcript.ValidSessionID(session) {
-		return transcript.Bundle{}, fmt.Errorf("%s: %w: a transcript is named <session id>.jsonl", path, transcript.ErrInvalidID)
-	}
-	f, info, err := transcript.OpenRegular(real)
-	if err != nil {
-		return transcript.Bundle{}, err
-	}
-	if err := f.Close(); err != nil {
-		return transcript.Bundle{}, err
-	}
-	for _, p := range []string{path, real} {
-		projects := filepath.Dir(filepath.Dir(p))
-		if filepath.Base(projects) != "projects" {
-			continue
-		}
-		locator := transcript.Locator{ConfigDirs: []string{filepath.Dir(projects)}}
-		b, err := locator.Locate(session, p)
-		if err != nil {
-			return transcript.Bundle{}, err
-		}
-		if samePath(b.Transcript, real) {
-			return b, nil
-		}
-	}
-	dir := filepath.Dir(real)
-	return transcript.Bundle{
-		SessionID:  session,
-		Folder:     filepath.Base(dir),
-		ProjectDir: dir,
-		Transcript: real,
-		Size:       info.Size(),
-		ModTime:    info.ModTime(),
-		Found:      transcript.ByPath,
-	}, nil
-}
-
-func samePath(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
