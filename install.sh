@@ -22,18 +22,21 @@ update.
   --dry-run      say what would be done, change nothing but Go's build cache
   --help         this text
 
-Exit codes: 0 done; 1 failed; 2 wrong usage; 5 refused, because something would
-be lost.
+Exit codes: 0 done; 1 failed; 2 wrong usage; 4 installed, but Claude Code will
+not run the hook until what is named is put right; 5 refused, because something
+would be lost.
 USAGE
 }
 
 say() { printf '%s\n' "$*"; }
-fail() {
-	printf 'install.sh: error: %s\n' "$1" >&2
-	shift
+fail_with() { # CODE MESSAGE HINT...
+	code=$1
+	printf 'install.sh: error: %s\n' "$2" >&2
+	shift 2
 	for hint; do printf 'install.sh: hint: %s\n' "$hint" >&2; done
-	exit 1
+	exit "$code"
 }
+fail() { fail_with 1 "$@"; }
 wrong() {
 	printf 'install.sh: error: %s\n' "$1" >&2
 	usage >&2
@@ -92,10 +95,29 @@ remove_programs() {
 	done
 }
 
+# A program that was removed earlier is built once more for what is left to do.
+new=
+cleanup() { [ -z "$new" ] || rm -rf -- "$new"; }
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+build() { # PROGRAM
+	(cd "$checkout" && CGO_ENABLED=0 go build -trimpath -o "$new/$1" "./cmd/$1")
+}
+
 if [ -n "$uninstall" ]; then
-	if [ ! -x "$bin/session-keeper" ]; then
-		fail "there is no session-keeper in $bin" \
-			'name the folder that it was installed to with --prefix'
+	keeper=$bin/session-keeper
+	if [ ! -x "$keeper" ]; then
+		[ -n "$purge" ] ||
+			fail "there is no session-keeper in $bin" \
+				'name the folder that it was installed to with --prefix' \
+				'if it is uninstalled already: --uninstall --purge removes state, cache and our settings'
+		say "There is no session-keeper in $bin; building one for the purge ..."
+		new=$(mktemp -d "${TMPDIR:-/tmp}/session-keeper-purge.XXXXXX")
+		build session-keeper ||
+			fail 'session-keeper could not be built, which the purge is done with' 'nothing was removed'
+		keeper=$new/session-keeper
 	fi
 	set -- uninstall
 	[ -z "$purge" ] || set -- "$@" --purge
@@ -103,7 +125,7 @@ if [ -n "$uninstall" ]; then
 	# The hook goes out of the settings first: at no moment do they name a
 	# program that is not there.
 	status=0
-	"$bin/session-keeper" "$@" || status=$?
+	"$keeper" "$@" || status=$?
 	[ "$status" -eq 0 ] || exit "$status"
 	if [ -n "$dry" ]; then
 		for program in $programs; do
@@ -148,13 +170,10 @@ fi
 # the new one.
 mkdir -p -- "$bin"
 new=$(mktemp -d "$bin/.session-keeper-new.XXXXXX")
-trap 'rm -rf -- "$new"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
 
 say "Building with Go $have ..."
 for program in $programs; do
-	(cd "$checkout" && CGO_ENABLED=0 go build -trimpath -o "$new/$program" "./cmd/$program") ||
+	build "$program" ||
 		fail "$program could not be built" 'nothing was installed'
 	chmod 755 "$new/$program"
 	"$new/$program" --version >/dev/null 2>&1 ||
@@ -168,11 +187,32 @@ for program in $programs; do
 	say "Installed $bin/$program"
 done
 
-"$bin/session-keeper" install
+undo="$(quoted "$checkout/install.sh") --uninstall"
+[ "$prefix" = "${HOME:-}/.local" ] || undo="$undo --prefix $(quoted "$prefix")"
+remove="rm -- $(quoted "$bin/session-keeper") $(quoted "$bin/session-end-archive")"
+
+# 4 means: wired, but Claude Code will not run it. The self-test has the last
+# word on that.
+status=0
+"$bin/session-keeper" install || status=$?
+case $status in
+0 | 4) ;;
+*)
+	fail 'the programs are in place, but the hook could not be wired' \
+		'put right what is named above and run this again' \
+		"or remove the programs: $remove"
+	;;
+esac
 say
-"$bin/session-keeper" self-test ||
+status=0
+"$bin/session-keeper" self-test || status=$?
+case $status in
+0 | 4) ;;
+*)
 	fail 'the self-test failed: the hook is wired, but does not do its work' \
-		"to undo the installation: ./install.sh --uninstall --prefix $(quoted "$prefix")"
+		"to undo the installation: $undo"
+	;;
+esac
 
 say
 case :${PATH:-}: in
@@ -183,7 +223,10 @@ case :${PATH:-}: in
 	say "  export PATH=$(quoted "$bin"):"'"$PATH"'
 	;;
 esac
-undo="$(quoted "$checkout/install.sh") --uninstall"
-[ "$prefix" = "${HOME:-}/.local" ] || undo="$undo --prefix $(quoted "$prefix")"
 say "To undo all of this:"
 say "  $undo"
+if [ "$status" -eq 4 ]; then
+	say
+	fail_with 4 'installed, but sessions are not archived until what the self-test named above is put right' \
+		"then try it again: $(quoted "$bin/session-keeper") self-test"
+fi

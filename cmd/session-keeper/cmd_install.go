@@ -38,13 +38,15 @@ added to settings.json, as text: comments, order and layout stay byte for byte,
 and a copy of the file from before is kept. Running it again changes nothing,
 or mends what an older version or another place left behind. An entry of ours
 that you have arranged yourself, such as one behind "nice", stays as it is.
-Comments and trailing commas are named, too: with them, Claude Code 2.1.332
-loads nothing of the file.
+With comments or trailing commas, Claude Code 2.1.332 loads nothing of the file:
+that, and whatever else keeps Claude Code from running the hook, is named at the
+end and makes the exit code 4.
 
 Sessions from before are not archived by this; the last lines say how many
 there are, and the command that takes them in.
 
-Exit codes: 0 done; 1 failed, and settings.json is as it was; 2 wrong usage.`,
+Exit codes: 0 done; 1 failed, and settings.json is as it was; 2 wrong usage;
+4 wired, but sessions will not be archived until what is named is put right.`,
 		Example: `  session-keeper install --dry-run        show what would change
   session-keeper install
   session-keeper install --events SessionEnd,Stop
@@ -60,8 +62,8 @@ Exit codes: 0 done; 1 failed, and settings.json is as it was; 2 wrong usage.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "show the change of settings.json, write nothing")
-	cmd.Flags().StringSliceVar(&events, "events", install.DefaultEvents, "events to wire, of "+strings.Join(install.Events, ", "))
-	cmd.Flags().StringVar(&hook, "hook", "", "path of "+hookName+" (default: beside this program)")
+	cmd.Flags().StringSliceVar(&events, "events", install.DefaultEvents, "`LIST` of events to wire, of "+strings.Join(install.Events, ", "))
+	cmd.Flags().StringVar(&hook, "hook", "", "`PATH` of "+hookName+" (default: beside this program)")
 	return cmd
 }
 
@@ -110,7 +112,38 @@ func (a *app) install(ctx context.Context, hook string, events []string, dryRun 
 	if err := a.printf("Archive: %s\n", a.tilde(store.Root())); err != nil {
 		return err
 	}
-	return a.reportSurvey(ctx, s, k)
+	blocked := a.blocked(ctx, s)
+	if err := a.reportSurvey(ctx, s, k, len(blocked) > 0); err != nil || len(blocked) == 0 {
+		return err
+	}
+	return blockedError("the hook is wired, but sessions will not be archived", blocked)
+}
+
+// blocked gives what keeps a wired hook from archiving, whatever the current
+// directory and its settings are.
+func (a *app) blocked(ctx context.Context, s *config.Settings) []doctor.Finding {
+	w := &doctor.World{Settings: s, Env: s.Env, Managed: managedSettings(a.env.GOOS), Version: buildVersion().Version, Now: a.now()}
+	w.Env.Dir = ""
+	getenv := w.Env.Getenv
+	w.Env.Getenv = func(name string) string {
+		if name == "SESSION_KEEPER" {
+			return "" // off in this shell says nothing about the client's
+		}
+		return getenv(name)
+	}
+	return doctor.Blocked(ctx, w)
+}
+
+// blockedError says that the hook is in place and of no use yet.
+func blockedError(what string, blocked []doctor.Finding) error {
+	var messages, hints []string
+	for _, f := range blocked {
+		messages = append(messages, f.Message)
+		if f.Fix != "" && !slices.Contains(hints, f.Fix) {
+			hints = append(hints, f.Fix)
+		}
+	}
+	return fail(exitDamaged, fmt.Errorf("%s: %s", what, strings.Join(messages, "; ")), hints...)
 }
 
 // reportInstall tells what is in the settings now, as it was read back.
@@ -137,9 +170,6 @@ func (a *app) reportInstall(s *config.Settings, res *install.Result) error {
 	}
 	if res.InPlace {
 		a.say("warning", "the file could not be replaced by a new one and was written in place")
-	}
-	if err := a.warnLoose(res.File); err != nil {
-		return err
 	}
 	for _, h := range res.Hooks {
 		if err := a.printf("%s runs %s\n", h.Event, h.Display()); err != nil {
@@ -192,7 +222,7 @@ func (a *app) reportElsewhere(s *config.Settings) error {
 }
 
 // reportSurvey tells what there is to archive, and how, and starts nothing.
-func (a *app) reportSurvey(ctx context.Context, s *config.Settings, k *keeper.Keeper) error {
+func (a *app) reportSurvey(ctx context.Context, s *config.Settings, k *keeper.Keeper, blocked bool) error {
 	w := &doctor.World{Settings: s, Env: s.Env, Keeper: k, Managed: managedSettings(a.env.GOOS), Now: a.now()}
 	n, err := w.Survey(ctx)
 	if err != nil {
@@ -202,7 +232,10 @@ func (a *app) reportSurvey(ctx context.Context, s *config.Settings, k *keeper.Ke
 		a.say("warning", fmt.Sprintf("sessions from before cannot be counted: %v", err))
 		return nil
 	}
-	if n.Sessions == 0 {
+	switch {
+	case n.Sessions == 0 && blocked:
+		return a.printf("No sessions from before were found.\n")
+	case n.Sessions == 0:
 		return a.printf("No sessions from before were found. The next one that ends will be archived.\n")
 	}
 	line := fmt.Sprintf("%s %s, %s", humanize.Comma(int64(n.Sessions)), noun(n.Sessions, "session"), byteSize(n.Bytes))

@@ -41,7 +41,11 @@ settings.json, run as Claude Code runs it, then deleted and restored, and its
 files are compared byte for byte. All of that happens in a temporary home of
 its own: your sessions, your archive and your settings are not touched.
 
-Exit codes: 0 it works; 1 it does not; 2 wrong usage.`,
+At last, Claude Code's own settings are looked at: a hook that does its work is
+of no use in a file that Claude Code does not load.
+
+Exit codes: 0 it works; 1 it does not; 2 wrong usage; 4 the hook does its work,
+but Claude Code will not run it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.selfTest(cmd.Context())
@@ -98,7 +102,15 @@ func (a *app) selfTest(ctx context.Context) (err error) {
 	if err := t.compare(); err != nil {
 		return err
 	}
-	return a.printf("Deleted and restored, %s equal byte for byte: it works\n", plural(len(t.files), "file"))
+	done := fmt.Sprintf("Deleted and restored, %s equal byte for byte", plural(len(t.files), "file"))
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if blocked := a.blocked(ctx, s); len(blocked) > 0 {
+		return errors.Join(a.printf("%s\n", done), blockedError("the hook does its work, but sessions will not be archived", blocked))
+	}
+	return a.printf("%s: it works\n", done)
 }
 
 // removeUsed removes a folder in which the hook's worker may still be at work:

@@ -123,7 +123,56 @@ func TestInstallScript(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(in.home, ".local", "share", "session-keeper", "format")); err != nil {
 		t.Errorf("the archive did not stay: %v", err)
 	}
-	in.wants(in.run(1, installScript, "--uninstall", "--prefix", prefix), "there is no session-keeper in "+bin)
+	in.wants(in.run(1, installScript, "--uninstall", "--prefix", prefix), "there is no session-keeper in "+bin, "--uninstall --purge removes")
+}
+
+// TestInstallScriptLooseSettings has settings that Claude Code does not load,
+// and then some that nobody can edit: it never says that all is well, and how to
+// go on and back is said.
+func TestInstallScriptLooseSettings(t *testing.T) { // IN-07, IN-08, IN-09
+	if testing.Short() {
+		t.Skip("builds the programs anew")
+	}
+	in := newInstaller(t)
+	settings := filepath.Join(in.home, ".claude", "settings.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loose := "{\n  // mine\n  \"model\": \"opus\",\n}\n"
+	write(loose)
+	out := in.run(4, installScript)
+	in.wants(out, "4 files equal byte for byte\n", "settings.json, line 2, is not strict JSON", "remove comments and trailing commas",
+		"To undo all of this:", "install.sh: error: installed, but sessions are not archived until")
+	if strings.Contains(out, "it works") || strings.Contains(out, "will be archived.") {
+		t.Errorf("claims success:\n%s", out)
+	}
+	// Uninstalled, and then the rest: state goes, the archive and the file stay.
+	in.run(0, installScript, "--uninstall")
+	state := filepath.Join(in.home, ".local", "state", "session-keeper")
+	if _, err := os.Stat(state); err != nil {
+		t.Errorf("state is gone already: %v", err)
+	}
+	in.wants(in.run(0, installScript, "--uninstall", "--purge", "--dry-run"), "Would remove state")
+	in.wants(in.run(0, installScript, "--uninstall", "--purge"), "building one for the purge", "Removed state", "What stays:")
+	if _, err := os.Lstat(state); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("state is still there: %v", err)
+	}
+	if got, err := os.ReadFile(settings); err != nil || string(got) != loose {
+		t.Errorf("settings are %q %v", got, err)
+	}
+
+	write("{ \"a\": 1 \"b\": 2 }")
+	out = in.run(1, installScript)
+	in.wants(out, "is not valid JSON", "the programs are in place, but the hook could not be wired", "run this again", "or remove the programs: rm -- '"+in.home[:3])
+	if entries, err := os.ReadDir(filepath.Join(in.home, ".local", "bin")); err != nil || len(entries) != 2 {
+		t.Errorf("programs: %v %v", entries, err)
+	}
 }
 
 // TestInstallScriptRefuses covers what it says when it cannot go on.

@@ -87,6 +87,24 @@ func Run(ctx context.Context, w *World) ([]Finding, error) {
 	return all, ctx.Err()
 }
 
+// Blocked gives the problems for which sessions are not archived although our
+// hook is wired: settings that the client does not load, switches, a hook that
+// cannot be run. Without a directory in w, project settings are left aside.
+func Blocked(ctx context.Context, w *World) []Finding {
+	if w.Run == nil {
+		w.Run = runProgram
+	}
+	var found []Finding
+	for _, check := range []func(context.Context, *World) []Finding{checkSwitches, checkWiring, checkRetention} {
+		for _, f := range check(ctx, w) {
+			if f.Severity == Problem {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
 // Problems counts the findings that are problems.
 func Problems(findings []Finding) int {
 	n := 0

@@ -236,12 +236,51 @@ func TestHookRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.want("hook-missing", Problem, "does not exist")
+	if f := l.want("hook-missing", Problem, ""); f.Fix != "session-keeper install" {
+		t.Errorf("fix %q", f.Fix)
+	}
+	// Install leaves alone what the user arranged, so it is no fix there.
+	l.wire(`{"type":"command","command":"nice ` + l.hook + `"}`)
+	if f := l.want("hook-missing", Problem, ""); !strings.HasPrefix(f.Fix, "correct the command in line 1 of ") {
+		t.Errorf("fix %q", f.Fix)
+	}
 	l.wire(`{"type":"command","command":"session-end-archive"}`)
 	l.want("hook-not-checked", Note, "not an absolute path")
 }
 
 // SE-05, SE-20: the client's rule for the time of a SessionEnd hook, as
 // measured on 2.1.332.
+// Blocked gives what keeps a wired hook from archiving, and nothing else.
+func TestBlocked(t *testing.T) {
+	l := newLab(t)
+	blocked := func() string {
+		t.Helper()
+		var codes []string
+		for _, f := range Blocked(context.Background(), l.world()) {
+			codes = append(codes, f.Code)
+		}
+		return strings.Join(codes, " ")
+	}
+	if got := blocked(); got != "" { // an empty archive, no event: no matter
+		t.Errorf("all well: %q", got)
+	}
+	hooks := `"hooks":{"SessionEnd":[{"hooks":[` + l.handler("") + `]}]}}`
+	for settings, want := range map[string]string{
+		`{ /* */ ` + hooks:                          "settings-not-strict",
+		`{"cleanupPeriodDays":0,` + hooks:           "retention-invalid",
+		`{"disableAllHooks":true,` + hooks:          "hooks-disabled",
+		`{"env":{"SESSION_KEEPER":"off"},` + hooks:  "switched-off",
+		`{"cleanupPeriodDays":3,"model":1,` + hooks: "",
+		`{}`: "not-wired",
+		`{`:  "settings-unreadable not-wired",
+	} {
+		l.write(l.settings(), settings)
+		if got := blocked(); got != want {
+			t.Errorf("%.30s: %q, want %q", settings, got, want)
+		}
+	}
+}
+
 func TestBudget(t *testing.T) {
 	for _, test := range []struct {
 		timeout, env float64

@@ -315,24 +315,32 @@ func (w *World) checkRuns(ctx context.Context, h wired) []Finding {
 	if strings.Contains(path, "$") || !filepath.IsAbs(path) {
 		return []Finding{note("hook-not-checked", "", "%s is not an absolute path, so it was not tried", h.Binary).at(h.File, h.Line)}
 	}
+	fix := fixInstall
+	switch {
+	case h.plugin != "":
+		fix = "install the plugin again"
+	case h.scope != scopeUser, !h.Plain:
+		// What install does not touch.
+		fix = fmt.Sprintf("correct the command in line %d of %s", h.Line, h.File)
+	}
 	fi, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{problem("hook-missing", fixInstall, "%s does not exist", path).at(h.File, h.Line)}
+		return []Finding{problem("hook-missing", fix, "%s does not exist", path).at(h.File, h.Line)}
 	case err != nil:
-		return []Finding{problem("hook-missing", fixInstall, "%v", err).at(h.File, h.Line)}
+		return []Finding{problem("hook-missing", fix, "%v", err).at(h.File, h.Line)}
 	case fi.IsDir():
-		return []Finding{problem("hook-missing", fixInstall, "%s is a folder", path).at(h.File, h.Line)}
+		return []Finding{problem("hook-missing", fix, "%s is a folder", path).at(h.File, h.Line)}
 	case w.Env.GOOS != "windows" && fi.Mode()&0o111 == 0:
 		return []Finding{problem("hook-not-executable", "chmod +x "+install.Quote(path), "%s may not be executed", path).at(h.File, h.Line)}
 	}
 	out, err := w.Run(ctx, path, "-version")
 	if err != nil {
-		return []Finding{problem("hook-fails", fixInstall, "%s -version fails: %v %s", path, err, firstLine(out)).at(h.File, h.Line)}
+		return []Finding{problem("hook-fails", fix, "%s -version fails: %v %s", path, err, firstLine(out)).at(h.File, h.Line)}
 	}
 	_, version, _ := strings.Cut(firstLine(out), " ")
 	if version != w.Version {
-		return []Finding{note("hook-version", fixInstall, "%s is version %s, this program is %s", path, version, w.Version).at(h.File, h.Line)}
+		return []Finding{note("hook-version", fix, "%s is version %s, this program is %s", path, version, w.Version).at(h.File, h.Line)}
 	}
 	return nil
 }
