@@ -96,6 +96,7 @@ ambiguous; 5 forgotten; 130 interrupted: what was archived stays archived.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: a.completeID(live, 0, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.openDesk()
 			if err != nil {
@@ -296,6 +297,16 @@ func (a *app) bundles(ctx context.Context, d *desk, arg string) ([]transcript.Bu
 			return a.bundlesIn(ctx, d, path)
 		case err == nil:
 			return bundleAt(d, path)
+		}
+	}
+	if transcript.ValidSessionID(arg) {
+		// Where it lies is all there is to know: nothing has to be read for it.
+		b, err := d.catalog.Locator.Locate(arg, "")
+		if err == nil {
+			return []transcript.Bundle{b}, nil
+		}
+		if !errors.Is(err, transcript.ErrNotFound) {
+			return nil, fmt.Errorf("look for session %s: %w", arg, err)
 		}
 	}
 	s, err := d.find(ctx, arg)

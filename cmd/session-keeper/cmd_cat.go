@@ -35,7 +35,8 @@ what was printed is then not the whole file.`,
 		Example: `  session-keeper cat last | jq -r .type
   session-keeper cat 0192ab --files
   session-keeper cat 0192ab --file tool-results/b1.txt --generation 2 > b1.txt`,
-		Args: oneArg("ID"),
+		Args:              oneArg("ID"),
+		ValidArgsFunction: a.completeID(anySession, 1, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.openDesk()
 			if err != nil {

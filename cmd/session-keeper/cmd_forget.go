@@ -43,7 +43,8 @@ Exit codes: 0; 1 failed; 2 wrong usage, or a confirmation is needed; 3 not found
 or ambiguous.`,
 		Example: `  session-keeper forget 0192abcd-…
   session-keeper forget "salary review" --yes`,
-		Args: oneArg("ID"),
+		Args:              oneArg("ID"),
+		ValidArgsFunction: a.completeID(anySession, 1, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.openDesk()
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +70,10 @@ Exit codes: 0 done, also if there was no pause; 1 failed; 2 wrong usage.`,
 			if !was {
 				return a.printf("Archiving was not paused.\n")
 			}
-			return a.printPause(s.Paths.State)
+			if _, paused, err := optout.PausedAt(s.Paths.State, a.now()); err != nil || paused {
+				return errors.Join(err, a.printPause(s.Paths.State))
+			}
+			return a.printf("Archiving goes on. Sessions of the pause stay out, unless you name them: session-keeper archive ID\n")
 		},
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,14 +52,30 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; with --all, 3 if no folder exists.`
 			if all {
 				return a.printProjectDirs(dir)
 			}
-			if name := a.getenv("CLAUDE_CODE_PROJECT_DIR_NAME"); name != "" && a.getenv("CLAUDE_CONFIG_DIR") != "" && transcript.ValidProjectDirName(name) {
-				return a.printf("%s\n", name)
+			if a.getenv("CLAUDE_CONFIG_DIR") != "" {
+				if name := a.projectDirName(a.getenv(projectDirVariable)); name != "" {
+					return a.printf("%s\n", name)
+				}
 			}
 			return a.printf("%s\n", transcript.FolderName(dir))
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "print the path of each such folder that exists, in every known config folder")
 	return cmd
+}
+
+// projectDirVariable replaces the name of every project folder, beside
+// CLAUDE_CONFIG_DIR (documented).
+const projectDirVariable = "CLAUDE_CODE_PROJECT_DIR_NAME"
+
+// projectDirName gives a name from that variable if Claude Code takes it. One
+// that it does not take has no effect (observed on 2.1.332).
+func (a *app) projectDirName(name string) string {
+	if name == "" || transcript.ValidProjectDirName(name) {
+		return name
+	}
+	a.say("warning", fmt.Sprintf("%s is %q, which Claude Code does not take and ignores: 1 to 64 of A-Z a-z 0-9 _ - are allowed", projectDirVariable, shorten(name)))
+	return ""
 }
 
 // printProjectDirs prints the folders that hold, or would hold, sessions of
@@ -69,7 +86,7 @@ func (a *app) printProjectDirs(dir string) error {
 		return err
 	}
 	found := false
-	locator := transcript.Locator{ConfigDirs: s.ClientDirs, ProjectDirName: s.ProjectDirName}
+	locator := transcript.Locator{ConfigDirs: s.ClientDirs, ProjectDirName: a.projectDirName(s.ProjectDirName)}
 	for _, configDir := range s.ClientDirs {
 		name, err := locator.Folder(configDir, dir)
 		if err != nil {

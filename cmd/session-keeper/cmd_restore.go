@@ -74,7 +74,8 @@ between generations is needed; 4 damaged in the archive: nothing was written;
 		Example: `  session-keeper restore last
   session-keeper restore 0192ab --dry-run
   session-keeper restore "retry budget" --project ~/work/new-place`,
-		Args: oneArg("ID"),
+		Args:              oneArg("ID"),
+		ValidArgsFunction: a.completeID(kept, 1, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			d, err := a.openDesk()
@@ -258,7 +259,7 @@ func transcriptSize(g *archive.Generation) int64 {
 func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, g *archive.Generation, project string, asWas bool) (restore.Request, error) {
 	r := restore.Request{
 		SessionID:      s.ID,
-		ProjectDirName: d.settings.ProjectDirName,
+		ProjectDirName: a.projectDirName(d.settings.ProjectDirName),
 		Folder:         g.Project.Folder,
 		AsWas:          asWas,
 		Now:            a.now(),

@@ -34,7 +34,8 @@ the archive.`,
 		Example: `  session-keeper show last
   session-keeper show 0192ab --around "retry budget"
   session-keeper show 0192ab --generation 2 --max-chars 20000`,
-		Args: oneArg("ID"),
+		Args:              oneArg("ID"),
+		ValidArgsFunction: a.completeID(anySession, 1, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if maxChars < 0 {
 				return usagef("--max-chars is negative")
@@ -140,8 +141,8 @@ func (p *page) head(s *sessions.Session, src *source, f transcript.Facts) error 
 	fmt.Fprintf(&b, "session %s\n", s.ID)
 	if dir := s.Project(); dir != "" {
 		fmt.Fprintf(&b, "in %s", oneLine(dir))
-		if f.LastBranch != "" {
-			fmt.Fprintf(&b, ", branch %s", oneLine(f.LastBranch))
+		if branch := sessions.BranchOf(f); branch != "" {
+			fmt.Fprintf(&b, ", branch %s", oneLine(branch))
 		}
 		b.WriteByte('\n')
 	}

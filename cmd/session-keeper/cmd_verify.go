@@ -48,7 +48,8 @@ Exit codes: 0 all is well; 1 failed; 2 wrong usage; 3 not found or ambiguous;
 4 damage found.`,
 		Example: `  session-keeper verify
   session-keeper verify last --json`,
-		Args: atMostOneArg("ID"),
+		Args:              atMostOneArg("ID"),
+		ValidArgsFunction: a.completeID(kept, 1, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.openDesk()
 			if err != nil {

@@ -356,6 +356,9 @@ func TestRetention(t *testing.T) {
 	l.want("retention-short", Note, "after 7 days")
 	set("36500")
 	l.want("retention", OK, "36500 days")
+	set("36500,") // not strict, so not loaded
+	l.want("retention-default", Note, "after 30 days")
+	set("36500")
 	// A project's setting beats the user's.
 	project := filepath.Join(l.project, ".claude", "settings.json")
 	l.write(project, `{"cleanupPeriodDays":1}`)

@@ -118,9 +118,15 @@ func (w *World) retentionSettings(files ...string) []transcript.RetentionSetting
 		if err != nil || s == nil {
 			continue
 		}
-		if raw, _ := s.Value("cleanupPeriodDays"); raw != nil {
-			settings = append(settings, transcript.RetentionSetting{Where: file, Raw: raw})
+		raw, _ := s.Value("cleanupPeriodDays")
+		if raw == nil {
+			continue
 		}
+		setting := transcript.RetentionSetting{Where: file, Raw: raw}
+		if alone := transcript.EffectiveRetention(setting); s.Loose() > 0 && len(alone.Invalid) == 0 && alone.Days >= transcript.DefaultCleanupDays {
+			continue // such a file is not loaded, so it makes nothing longer
+		}
+		settings = append(settings, setting)
 	}
 	return settings
 }

@@ -132,7 +132,19 @@ func (s *Session) Dirs() []string {
 }
 
 // Branch is the git branch of the last record that names one.
-func (s *Session) Branch() string { return s.Facts.LastBranch }
+func (s *Session) Branch() string { return BranchOf(s.Facts) }
+
+// BranchOf is the git branch that a transcript was last on, "" for none.
+func BranchOf(f transcript.Facts) string {
+	if f.LastBranch == noBranch {
+		return ""
+	}
+	return f.LastBranch
+}
+
+// noBranch is what the client records outside of git, and on no branch of it
+// (observed on 2.1.332).
+const noBranch = "HEAD"
 
 // Folder is the name of the client's project folder.
 func (s *Session) Folder() string {

@@ -618,6 +618,16 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// The client records HEAD outside of git; that is no branch.
+func TestNoBranch(t *testing.T) {
+	w := newWorld(t)
+	w.live(sid(1), script{turns: 1, branch: "HEAD"}, now.Add(-day))
+	w.live(sid(2), script{turns: 1, branch: "HEADs"}, now.Add(-day))
+	if got := w.get(sid(1)).Branch() + "," + w.get(sid(2)).Branch(); got != ",HEADs" {
+		t.Errorf("branches %q", got)
+	}
+}
+
 func TestOnlyPrintMode(t *testing.T) { // LI-10
 	w := newWorld(t)
 	w.live(sid(4), script{turns: 1, entrypoint: "sdk-cli"}, now.Add(-day))
@@ -644,8 +654,16 @@ func TestRetentionDays(t *testing.T) {
 		t.Errorf("project's %d, want 1", got)
 	}
 	w.write(filepath.Join(cwd, ".claude", "settings.local.json"), "{ // short\n\"cleanupPeriodDays\": 7, }", now)
+	if got := days(); got != 1 {
+		t.Errorf("%d, want the project's 1 beside a file that is not loaded", got)
+	}
+	w.write(filepath.Join(cwd, ".claude", "settings.json"), `{"cleanupPeriodDays":9}`, now)
 	if got := days(); got != 7 {
-		t.Errorf("local %d, want 7", got)
+		t.Errorf("%d, want the 7 of a file that other versions may load", got)
+	}
+	w.write(filepath.Join(cwd, ".claude", "settings.local.json"), "{ // long\n\"cleanupPeriodDays\": 36500, }", now)
+	if got := days(); got != 9 {
+		t.Errorf("%d, want 9: what is not loaded makes nothing longer", got)
 	}
 	w.write(managed, `{"cleanupPeriodDays":90}`, now)
 	if got := days(); got != 90 {
