@@ -11,8 +11,8 @@
 #               file's name, or that name; without it, the newest one that is
 #               whole
 #
-# Files come out as DEST/FAMILY/PATH, 0600 in folders of 0700, with the time
-# that they had. FORMAT.md says what the families are and where the client
+# Files come out as DEST/FAMILY/PATH in folders of 0700, with the time that they
+# had and the owner's part of their mode; others get no access. FORMAT.md says what the families are and where the client
 # looks for them; the transcript is DEST/transcript/SESSION-ID.jsonl.
 #
 # It speaks format version 1. Exit codes: 0 all files are back; 1 failed;
@@ -159,6 +159,7 @@ fi
 # must be stops everything before a file is written.
 jq -rs '
 	def hex: type == "string" and length == 64 and (explode | all((. >= 48 and . <= 57) or (. >= 97 and . <= 102)));
+	def mode: type == "string" and length == 4 and (explode | all(. >= 48 and . <= 55));
 	def count: type == "number" and . >= 0 and . == floor;
 	def safe:
 		type == "string" and length > 0 and
@@ -177,7 +178,7 @@ jq -rs '
 	| if (.sha256 | hex) and (.size | count) and (.mtime | type == "string" and length > 0 and (explode | all(. > 32)))
 		and (.pieces | all((.segment | hex) and (.offset | count) and (.length | count) and .offset + .length <= 8388608))
 		then . else error("bad entry: \(.path | tojson)") end
-	| (["F", .size, .sha256, .mtime, (if .gone then "gone" else "there" end), .family, .path] | map(tostring) | join("\t")),
+	| (["F", .size, .sha256, .mtime, (if .gone then "gone" else "there" end), (if .mode | mode then .mode else "0600" end), .family, .path] | map(tostring) | join("\t")),
 	  (.pieces[] | ["P", .segment, .offset, .length] | map(tostring) | join("\t"))
 ' "$work/chain" >"$work/plan" || die 4 "manifest $chosen makes no sense"
 
@@ -225,15 +226,17 @@ finish() {
 	fi
 	cp -- "$work/out" "$to" || die 1 "cannot write $to"
 	touch -d "$mtime" -- "$to" || say "cannot set the time of $to to $mtime"
+	owner=${mode#?}
+	chmod "0${owner%??}00" "$to" || say "cannot set the mode of $to"
 	files=$((files + 1))
 	if [ "$state" = gone ]; then gone=$((gone + 1)); fi
 }
 
-while IFS=$tab read -r kind a b c d e f; do
+while IFS=$tab read -r kind a b c d e f g; do
 	case $kind in
 	F)
 		finish
-		size=$a sum=$b mtime=$c state=$d family=$e path=$f ok=1
+		size=$a sum=$b mtime=$c state=$d mode=$e family=$f path=$g ok=1
 		# Once more, in another language: nothing leaves the folder.
 		case /$path/ in *//* | */./* | */../*) die 4 "unsafe path: $path" ;; esac
 		: >"$work/out"

@@ -53,7 +53,7 @@ func TestRestoredSessionResumesLikeTheOriginal(t *testing.T) {
 			t.Errorf("%s: restored with other bytes (%d, was %d)", path, len(got.data), len(want.data))
 		}
 		// The client makes some files readable for all; what we make is not. SM-06
-		if mode := want.mode & 0o600; got.mode != mode {
+		if mode := want.mode & 0o700; got.mode != mode {
 			t.Errorf("%s: restored with mode %v, want %v", path, got.mode, mode)
 		}
 	}

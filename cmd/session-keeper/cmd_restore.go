@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/session-keeper/session-keeper/archive"
+	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/durable"
 	"github.com/session-keeper/session-keeper/internal/progress"
 	"github.com/session-keeper/session-keeper/internal/restore"
@@ -39,17 +41,18 @@ type restoredFile struct {
 	Target  string `json:"target,omitempty"`
 	Action  string `json:"action"` // write, keep, refresh, skip
 	Size    int64  `json:"size"`
+	Mode    string `json:"mode,omitempty"`  // the one that a written file gets, in octal
 	ModTime string `json:"mtime,omitempty"` // the one it gets or has
 	Reason  string `json:"reason,omitempty"`
 }
 
 func newRestoreCmd(a *app) *cobra.Command {
 	var (
-		generation, project   string
-		asWas, dryRun, asJSON bool
+		generation, project, configDir string
+		asWas, dryRun, asJSON          bool
 	)
 	cmd := &cobra.Command{
-		Use:   "restore ID [--project DIR] [--generation N] [--as-was] [--dry-run] [--json]",
+		Use:   "restore ID [--project DIR] [--config-dir DIR] [--generation N] [--as-was] [--dry-run] [--json]",
 		Short: "Put a session back where claude --resume finds it",
 		Long: `Put an archived session back into Claude Code's folders, with all its files, and
 print the command that continues it.
@@ -62,11 +65,16 @@ interrupted restore is finished by the next one.
 
 The files get their archived times, or, where Claude Code's clean-up would soon
 take them, times just fresh enough; "claude --continue" still continues the
-session that was newest in the directory.
+session that was newest in the directory. They are private: the owner's bits of
+the archived modes, nothing for others.
+
+The archive does not know in which of Claude Code's config folders a session was.
+Where there are several, it goes to the one that has a trace of it, else to one
+that has its project's folder, else to the first; --config-dir names another.
 
 --dry-run prints what would be done. --json prints id, generation, folder, files
-(family, path, target, action, size, mtime, reason), conflicts, notes, dry_run,
-written and resume.
+(family, path, target, action, size, mode, mtime, reason), conflicts, notes,
+dry_run, written and resume.
 
 Exit codes: 0; 1 failed; 2 wrong usage; 3 not found, ambiguous, or a choice
 between generations is needed; 4 damaged in the archive: nothing was written;
@@ -90,7 +98,7 @@ between generations is needed; 4 damaged in the archive: nothing was written;
 			if err != nil {
 				return err
 			}
-			r, err := a.restoreRequest(ctx, d, s, g, project, asWas)
+			r, err := a.restoreRequest(ctx, d, s, g, restoreTo{project, configDir}, asWas)
 			if err != nil {
 				return err
 			}
@@ -100,6 +108,9 @@ between generations is needed; 4 damaged in the archive: nothing was written;
 				return fmt.Errorf("restore session %s: %w", s.ID, err)
 			}
 			addNotes(plan, s, g, r)
+			if configDir == "" {
+				a.noteConfigDir(plan, d, s)
+			}
 			out := restoreJSON(plan, g, conflict, dryRun)
 			out.Resume = plan.ResumeCommand(a.configEnv(r.ConfigDir))
 			if dryRun || conflict != nil {
@@ -141,6 +152,7 @@ between generations is needed; 4 damaged in the archive: nothing was written;
 		},
 	}
 	cmd.Flags().StringVar(&project, "project", "", "restore for resuming in `DIR` in place of the old directory")
+	cmd.Flags().StringVar(&configDir, "config-dir", "", "restore into this config folder of Claude Code, `DIR` (like ~/.claude)")
 	cmd.Flags().StringVar(&generation, "generation", "", "generation `N`: a number, an id, or \"latest\"")
 	cmd.Flags().BoolVar(&asWas, "as-was", false, "leave out files that were gone when the generation was taken")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be done, do nothing")
@@ -256,7 +268,13 @@ func transcriptSize(g *archive.Generation) int64 {
 	return 0
 }
 
-func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, g *archive.Generation, project string, asWas bool) (restore.Request, error) {
+// restoreTo is where the user wants a session; "" is for what is found.
+type restoreTo struct {
+	project   string // the directory to resume in
+	configDir string // the client's config folder
+}
+
+func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, g *archive.Generation, to restoreTo, asWas bool) (restore.Request, error) {
 	r := restore.Request{
 		SessionID:      s.ID,
 		ProjectDirName: a.projectDirName(d.settings.ProjectDirName),
@@ -266,21 +284,16 @@ func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, 
 		Home:           a.env.Home,
 		GOOS:           a.env.GOOS,
 	}
-	switch {
-	case s.Live != nil:
-		r.ConfigDir = s.Live.ConfigDir
-	case s.Traces != nil:
-		r.ConfigDir = s.Traces.ConfigDir
-	case len(d.settings.ClientDirs) > 0:
-		r.ConfigDir = d.settings.ClientDirs[0]
-	default:
+	if to.configDir != "" {
+		r.ConfigDir = a.absolute(to.configDir)
+		if fi, err := os.Stat(r.ConfigDir); err != nil || !fi.IsDir() {
+			return r, fail(exitUsage, fmt.Errorf("no such folder: %s", oneLine(to.configDir)), "--config-dir names a folder like ~/.claude; for the directory to resume in, give --project")
+		}
+	} else if r.ConfigDir = chooseConfigDir(d, s, g.Project.Folder); r.ConfigDir == "" {
 		return r, errors.New("no config folder of Claude Code is known")
 	}
-	if project != "" {
-		if !filepath.IsAbs(project) {
-			project = filepath.Join(a.env.Dir, project)
-		}
-		r.Project = filepath.Clean(project)
+	if to.project != "" {
+		r.Project = a.absolute(to.project)
 	}
 	// What the records say comes first: an event's cwd follows each cd.
 	facts, err := d.facts(ctx, s, g)
@@ -304,6 +317,60 @@ func (a *app) restoreRequest(ctx context.Context, d *desk, s *sessions.Session, 
 		})
 	}
 	return r, nil
+}
+
+// absolute completes a path that the user typed.
+func (a *app) absolute(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.env.Dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+// chooseConfigDir gives the client's config folder that a session belongs in: the
+// one with a trace of it, else the only one with its project's folder, else the
+// first; "" if none is known.
+func chooseConfigDir(d *desk, s *sessions.Session, folder string) string {
+	switch {
+	case s.Live != nil:
+		return s.Live.ConfigDir
+	case s.Traces != nil:
+		return s.Traces.ConfigDir
+	case len(d.settings.ClientDirs) == 0:
+		return ""
+	}
+	var with []string
+	for _, dir := range d.settings.ClientDirs {
+		if folder == "" || folder != filepath.Base(folder) {
+			break
+		}
+		if fi, err := os.Stat(filepath.Join(dir, "projects", folder)); err == nil && fi.IsDir() {
+			with = append(with, dir)
+		}
+	}
+	if len(with) == 1 {
+		return with[0]
+	}
+	return d.settings.ClientDirs[0]
+}
+
+// noteConfigDir says that a config folder was chosen where nothing of the
+// session tells in which it was.
+func (a *app) noteConfigDir(p *restore.Plan, d *desk, s *sessions.Session) {
+	if s.Live != nil || s.Traces != nil {
+		return
+	}
+	var others []string
+	for _, dir := range d.settings.ClientDirs {
+		if _, err := os.Stat(dir); err == nil && !samePath(dir, p.ConfigDir) {
+			others = append(others, a.tilde(dir))
+		}
+	}
+	if len(others) > 0 {
+		p.Notes = append(p.Notes, restore.Note{Code: "config-dir-chosen", Text: fmt.Sprintf(
+			"the archive does not know which of Claude Code's folders this session was in: taken is %s; restore --config-dir DIR takes another one (%s)",
+			a.tilde(p.ConfigDir), strings.Join(others, ", "))})
+	}
 }
 
 // addNotes adds what the plan cannot know.
@@ -357,11 +424,16 @@ func (a *app) applyPlan(ctx context.Context, d *desk, plan *restore.Plan) (*rest
 	_, bytes := plan.Writes()
 	bar := progress.Bytes(a.errw, isTerminal(a.errw), 2*bytes, "restoring")
 	defer bar.Done()
-	return restore.Apply(ctx, plan, restore.Options{
+	result, err := restore.Apply(ctx, plan, restore.Options{
 		Lock:     filepath.Join(state, "restore.lock"),
 		Progress: bar.Add,
 		Now:      a.now(),
 	})
+	if err == nil && !slices.Contains(d.settings.ClientDirs, plan.ConfigDir) {
+		// A folder that the user named: from now on it is looked into as well.
+		err = config.RememberClientDir(state, plan.ConfigDir)
+	}
+	return result, err
 }
 
 // restoreFailure gives an error of Apply its exit code and says what is left.
@@ -434,9 +506,13 @@ func restoreJSON(p *restore.Plan, g *archive.Generation, c *restore.ConflictErro
 		DryRun:     dryRun,
 	}
 	for _, s := range p.Steps() {
-		out.Files = append(out.Files, restoredFile{
+		f := restoredFile{
 			Family: s.Item.Family, Path: s.Item.Path, Target: s.Path, Action: string(s.Action), Size: s.Item.Size, ModTime: stamp(s.ModTime), Reason: s.Reason,
-		})
+		}
+		if s.Action == restore.Write {
+			f.Mode = fmt.Sprintf("%04o", s.Mode)
+		}
+		out.Files = append(out.Files, f)
 	}
 	if c != nil {
 		out.Conflicts = c.Conflicts

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +31,7 @@ type verifyProblem struct {
 	Segment  string `json:"segment,omitempty"`
 	Family   string `json:"family,omitempty"`
 	Path     string `json:"path,omitempty"`
+	Offset   *int64 `json:"offset,omitempty"` // so many bytes of the file are whole
 	Error    string `json:"error"`
 }
 
@@ -41,8 +45,8 @@ check them against their hashes. Nothing is changed.
 ` + sessionHelp + `
 
 --json prints ok, sessions, generations, files, segments, bytes, stored_bytes,
-unreferenced and problems, each with session, manifest, segment, family, path
-and error as far as they are known.
+unreferenced and problems, each with session, manifest, segment, family, path,
+offset (so many bytes of the file are whole) and error as far as they are known.
 
 Exit codes: 0 all is well; 1 failed; 2 wrong usage; 3 not found or ambiguous;
 4 damage found.`,
@@ -76,10 +80,14 @@ Exit codes: 0 all is well; 1 failed; 2 wrong usage; 3 not found or ambiguous;
 			if err != nil {
 				return fmt.Errorf("verify: %w", err)
 			}
+			offsets, err := d.damageOffsets(cmd.Context(), report.Problems)
+			if err != nil {
+				return err
+			}
 			if asJSON {
-				err = writeJSON(a.out, verifyJSON(report))
+				err = writeJSON(a.out, verifyJSON(report, offsets))
 			} else {
-				err = a.printVerify(report)
+				err = a.printVerify(report, offsets)
 			}
 			if err != nil {
 				return err
@@ -94,7 +102,70 @@ Exit codes: 0 all is well; 1 failed; 2 wrong usage; 3 not found or ambiguous;
 	return cmd
 }
 
-func verifyJSON(r *archive.Report) verifyOutput {
+// damageOffsets tells for problems with a file how many of its bytes come before
+// the first damage; -1 where that is not known. Only the first problem of a state
+// of a file gets one.
+func (d *desk) damageOffsets(ctx context.Context, problems []archive.Problem) ([]int64, error) {
+	// Each look reads a file up to its damage. Where there is more than this, the
+	// disk is the matter, and not the place in a file.
+	const most = 100
+	offsets := make([]int64, len(problems))
+	type state struct{ manifest, family, path string }
+	seen := map[state]bool{}
+	for i, p := range problems {
+		offsets[i] = -1
+		key := state{p.Manifest, p.Family, p.Path}
+		if p.Family == "" || p.Segment == "" || seen[key] || len(seen) >= most {
+			continue
+		}
+		seen[key] = true
+		n, err := d.wholeBytes(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		offsets[i] = n
+	}
+	return offsets, nil
+}
+
+// wholeBytes reads the file that a problem is about up to its damage. The error
+// is that of a cancelled context.
+func (d *desk) wholeBytes(ctx context.Context, p archive.Problem) (int64, error) {
+	h, err := d.store.History(ctx, p.Session)
+	if err != nil {
+		return -1, ctx.Err()
+	}
+	for _, g := range h.Generations {
+		if !strings.Contains(p.Manifest, g.Hash) {
+			continue
+		}
+		for _, f := range g.Files {
+			if f.Family != p.Family || f.Path != p.Path {
+				continue
+			}
+			count := &counter{}
+			err := copyFile(ctx, count, sourceFile{f.Family, f.Path, f.Size, func() (io.ReadCloser, error) { return d.store.OpenFile(g, f) }})
+			if ctx.Err() != nil {
+				return -1, ctx.Err()
+			}
+			if err == nil || count.n >= f.Size {
+				return -1, nil // whole meanwhile, or wrong as a whole
+			}
+			return count.n, nil
+		}
+	}
+	return -1, nil
+}
+
+// counter counts what is written to it.
+type counter struct{ n int64 }
+
+func (c *counter) Write(b []byte) (int, error) {
+	c.n += int64(len(b))
+	return len(b), nil
+}
+
+func verifyJSON(r *archive.Report, offsets []int64) verifyOutput {
 	out := verifyOutput{
 		OK:           len(r.Problems) == 0,
 		Sessions:     r.Sessions,
@@ -106,14 +177,18 @@ func verifyJSON(r *archive.Report) verifyOutput {
 		Unreferenced: r.Unreferenced,
 		Problems:     []verifyProblem{},
 	}
-	for _, p := range r.Problems {
-		out.Problems = append(out.Problems, verifyProblem{p.Session, p.Manifest, p.Segment, p.Family, p.Path, p.Err.Error()})
+	for i, p := range r.Problems {
+		problem := verifyProblem{Session: p.Session, Manifest: p.Manifest, Segment: p.Segment, Family: p.Family, Path: p.Path, Error: p.Err.Error()}
+		if offsets[i] >= 0 {
+			problem.Offset = &offsets[i]
+		}
+		out.Problems = append(out.Problems, problem)
 	}
 	return out
 }
 
-func (a *app) printVerify(r *archive.Report) error {
-	for _, p := range r.Problems {
+func (a *app) printVerify(r *archive.Report, offsets []int64) error {
+	for i, p := range r.Problems {
 		line := "damaged:"
 		if p.Session != "" {
 			line += " session " + p.Session
@@ -123,6 +198,9 @@ func (a *app) printVerify(r *archive.Report) error {
 		}
 		if p.Family != "" {
 			line += fmt.Sprintf(", file %s/%s", p.Family, oneLine(p.Path))
+		}
+		if offsets[i] >= 0 {
+			line += fmt.Sprintf(" from byte %d on", offsets[i])
 		}
 		if p.Segment != "" {
 			line += ", segment " + p.Segment

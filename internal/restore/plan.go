@@ -26,7 +26,9 @@ const familyTranscript = "transcript"
 var sharedFamilies = map[string]bool{"plans": true, "todos": true}
 
 const (
-	maxFileMode = fs.FileMode(0o600)
+	// maxFileMode leaves the owner what the archived mode gave, a program's
+	// bit included, and others nothing.
+	maxFileMode = fs.FileMode(0o700)
 	// transcriptMode lets the client append.
 	transcriptMode = fs.FileMode(0o600)
 )

@@ -216,13 +216,15 @@ func TestWholeBundle(t *testing.T) { // SA-02, TI-04
 func TestModes(t *testing.T) { // SM-06
 	w := newWorld(t)
 	items := w.items()
-	items[1].Mode = 0o777
+	items[1].Mode = 0o666
 	items[2].Mode = 0o400
+	items[3].Mode = 0o755 // a script from before an edit, which the client may put back
 	w.apply(w.make(w.request(items...)))
 	for path, want := range map[string]fs.FileMode{
 		w.main(): 0o600,
 		w.path("session", "subagents/agent-a1.jsonl"): 0o600,
 		w.path("session", "tool-results/b1.txt"):      0o400,
+		w.path("file-history", "0123456789abcdef@v1"): 0o700,
 		filepath.Dir(w.main()):                        0o700,
 		filepath.Join(filepath.Dir(w.main()), id):     0o700,
 		filepath.Join(w.config, "projects"):           0o700,
