@@ -29,31 +29,45 @@ const runTimeout = 90 * time.Second
 // clientPath finds the client's binary, or skips the test.
 func clientPath(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs the real client: left out by -short")
+	path, missing := findClient()
+	if missing != "" {
+		t.Skip(missing)
 	}
-	if path := os.Getenv("SESSION_KEEPER_E2E_CLIENT"); path != "" {
-		if _, err := os.Stat(path); err != nil {
-			t.Fatalf("SESSION_KEEPER_E2E_CLIENT: %v", err)
-		}
-		return path
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s: %v", clientVariable, err)
+	}
+	return path
+}
+
+// clientVariable names the client's binary.
+const clientVariable = "SESSION_KEEPER_E2E_CLIENT"
+
+// findClient gives the path of the client's binary, or says why the tests with
+// it are skipped and how to run them.
+func findClient() (path, missing string) {
+	if testing.Short() {
+		return "", "the tests with the real client are left out by -short"
+	}
+	if path := os.Getenv(clientVariable); path != "" {
+		return path, ""
 	}
 	cache := os.Getenv("XDG_CACHE_HOME")
 	if cache == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			t.Skipf("no home folder to look for the client in: %v", err)
+			return "", fmt.Sprintf("no home folder to look for the real client in: %v", err)
 		}
 		cache = filepath.Join(home, ".cache")
 	}
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	path := filepath.Join(cache, "session-keeper-ci", "client-"+clientVersion, "node_modules", "@anthropic-ai",
+	path = filepath.Join(cache, "session-keeper-ci", "client-"+clientVersion, "node_modules", "@anthropic-ai",
 		fmt.Sprintf("claude-code-%s-%s", runtime.GOOS, arch), "claude")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("runs the real client, which is not installed. To run it: npm install --prefix DIR @anthropic-ai/claude-code@%s, then SESSION_KEEPER_E2E_CLIENT=DIR/node_modules/@anthropic-ai/claude-code-%s-%s/claude go test ./e2e/",
-			clientVersion, runtime.GOOS, arch)
+		return "", fmt.Sprintf("the tests with the real client are skipped: it is not installed. To run them:\n"+
+			"  npm install --prefix DIR @anthropic-ai/claude-code@%s\n"+
+			"  %s=DIR/node_modules/@anthropic-ai/claude-code-%s-%s/claude go test ./e2e/", clientVersion, clientVariable, runtime.GOOS, arch)
 	}
-	return path
+	return path, ""
 }
 
 // lab is one user on a machine of their own: a home folder, a project, a mock
