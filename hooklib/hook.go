@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -38,9 +39,16 @@ type Hook struct {
 	Version string // what -version prints after the name; "" for what the build recorded
 	Usage   string // what -h prints
 
-	// Handle handles one event. An error is for the user to see: it is
-	// printed, with its hint if it is a [*Failure], and the exit code is 1.
-	// What the user need not see is logged, and nil returned.
+	// On holds a handler for each event that the hook is for. An error is for
+	// the user to see: it is printed, with its hint if it is a [*Failure], and
+	// the exit code is 1. What the user need not see is logged, and nil
+	// returned. The context is never cancelled, which would take a goroutine;
+	// [Call.Left] and [Call.Interrupted] tell when to end.
+	On Handlers
+
+	// Handle handles each event that On has no handler for. It may be all
+	// that there is: a hook that does the same at many events needs no other.
+	// It prints through [Call.Stdout] or [Call.Answer].
 	Handle func(ctx context.Context, c *Call) error
 
 	// Modes are other things that the program can do, each behind a flag.
@@ -52,6 +60,18 @@ type Hook struct {
 
 	// EventTimeout replaces DefaultEventTimeout if it is not 0.
 	EventTimeout time.Duration
+
+	// Timeout is the timeout with which the hook is wired, 0 for none. The
+	// client does not tell the hook; [Call.Left] counts with it.
+	Timeout time.Duration
+
+	// AcceptForeign hands events of other agents to the handlers, who can
+	// tell them by [Call.Foreign]. Without it the hook does nothing for them:
+	// it logs one line, prints nothing and exits 0.
+	AcceptForeign bool
+
+	// Getenv replaces os.Getenv if it is not nil.
+	Getenv func(name string) string
 }
 
 // Mode is another thing that a hook's program can do.
@@ -67,9 +87,10 @@ type Call struct {
 	Env    Env
 	Start  time.Time // the process's start, from which all deadlines count
 	Log    Logger
-	Stdout io.Writer // part of the protocol at some events: print only what the event asks for
+	Stdout io.Writer // part of the protocol; fails in a handler of On, whose output is printed instead
 	Stderr io.Writer
 
+	timeout     time.Duration
 	signals     <-chan os.Signal
 	interrupted bool
 }
@@ -141,7 +162,7 @@ func Run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start time.Time, signals <-chan os.Signal) (code int) {
-	c := &Call{Start: start, Log: h.Log, Stdout: stdout, Stderr: stderr, signals: signals}
+	c := &Call{Start: start, Log: h.Log, Stdout: stdout, Stderr: stderr, timeout: h.Timeout, signals: signals}
 	if c.Log == nil {
 		c.Log = Discard
 	}
@@ -193,7 +214,11 @@ func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start
 		return exitDone
 	}
 
-	c.Env = ReadEnv(os.Getenv)
+	getenv := h.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	c.Env = ReadEnv(getenv)
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for i, m := range h.Modes {
@@ -206,7 +231,7 @@ func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start
 		return finish(c, name, m.Run(context.Background(), c, arguments[i]))
 	}
 
-	if h.Handle == nil {
+	if h.Handle == nil && reflect.ValueOf(h.On).IsZero() {
 		return fail(c, name, errors.New("this hook has no handler"))
 	}
 	timeout := h.EventTimeout
@@ -222,7 +247,56 @@ func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start
 		return exitDone
 	}
 	c.Event = event
-	return finish(c, name, h.Handle(context.Background(), c))
+	if agent := c.Foreign(); agent != "" && !h.AcceptForeign {
+		c.Log.Log(Info, "the event of another agent: nothing to do", "agent", agent)
+		return exitDone
+	}
+	return finish(c, name, h.handle(context.Background(), c))
+}
+
+// handle has c's event handled, and prints the answer.
+func (h *Hook) handle(ctx context.Context, c *Call) error {
+	stdout := c.Stdout
+	c.Stdout = reserved{}
+	out, found, err := h.On.run(ctx, c)
+	c.Stdout = stdout
+	switch {
+	case err != nil:
+		return err
+	case out != nil:
+		return c.Answer(out)
+	case found:
+		return nil
+	case h.Handle != nil:
+		return h.Handle(ctx, c)
+	}
+	c.Log.Log(Debug, "no handler for this event")
+	return nil
+}
+
+// Answer prints out as the answer to c's event, in a single write. It is for a
+// [Hook].Handle, which must print nothing else; the outputs of On's handlers
+// are printed without it. An output that the client would not take as a whole
+// is an error, and nothing is printed. See [Encode].
+func (c *Call) Answer(out Output) error {
+	line, err := Encode(c.Event, out)
+	if err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	if line == nil {
+		return nil
+	}
+	if _, err := c.Stdout.Write(line); err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	return nil
+}
+
+// reserved is the standard output of a handler whose output is printed for it.
+type reserved struct{}
+
+func (reserved) Write([]byte) (int, error) {
+	return 0, errors.New("standard output is kept for the answer that the handler returns")
 }
 
 func finish(c *Call, name string, err error) int {

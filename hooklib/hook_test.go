@@ -47,6 +47,7 @@ var testHooks = map[string]Hook{
 		}
 		return nil
 	}},
+	"waiting": {Name: "h", EventTimeout: time.Minute, Handle: func(context.Context, *Call) error { return nil }},
 	"patient": {Name: "h", Handle: func(_ context.Context, c *Call) error {
 		fmt.Fprintln(c.Stdout, "ready")
 		for end := time.Now().Add(time.Minute); !c.Interrupted(); {

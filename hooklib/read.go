@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -187,7 +188,7 @@ func (s *objectScanner) begin(buf []byte) (waiting bool, err error) {
 	return true, nil
 }
 
-// ParseEvent decodes an event. Field names are matched exactly, of equal names
+// ParseEvent decodes an event, which keeps raw. Field names are matched exactly, of equal names
 // the last one counts, and what is not valid UTF-8 or half a surrogate pair
 // becomes U+FFFD. A null counts as absent. The error is only ever about bytes
 // that are no JSON object.
@@ -204,83 +205,61 @@ func ParseEvent(raw []byte) (Event, error) {
 		return nil, ErrNotObject
 	}
 
-	d := fieldDecoder{fields}
-	common := Common{
-		SessionID:      d.text("session_id"),
-		TranscriptPath: d.text("transcript_path"),
-		Cwd:            d.text("cwd"),
-		Name:           d.text("hook_event_name"),
-		PromptID:       d.text("prompt_id"),
-		PermissionMode: d.text("permission_mode"),
-		AgentID:        d.text("agent_id"),
-		AgentType:      d.text("agent_type"),
-		Effort:         d.effort("effort"),
+	var name string
+	if json.Unmarshal(fields["hook_event_name"], &name) != nil {
+		name = ""
 	}
-	var event Event
-	switch common.Name {
-	case NameSessionEnd:
-		event = &SessionEnd{Common: common, Reason: d.text("reason")}
-	case NameStop:
-		event = &Stop{
-			Common:               common,
-			StopHookActive:       d.truth("stop_hook_active"),
-			LastAssistantMessage: d.text("last_assistant_message"),
-			BackgroundTasks:      d.raw("background_tasks"),
-			SessionCrons:         d.raw("session_crons"),
-		}
-	case NameStopFailure:
-		event = &StopFailure{
-			Common:               common,
-			Failure:              d.text("error"),
-			Details:              d.text("error_details"),
-			LastAssistantMessage: d.text("last_assistant_message"),
-		}
-	case NameSubagentStop:
-		event = &SubagentStop{
-			Common:               common,
-			AgentTranscriptPath:  d.text("agent_transcript_path"),
-			StopHookActive:       d.truth("stop_hook_active"),
-			LastAssistantMessage: d.text("last_assistant_message"),
-			BackgroundTasks:      d.raw("background_tasks"),
-			SessionCrons:         d.raw("session_crons"),
-		}
-	default:
-		event = &Unknown{Common: common}
-	}
+	event := newEvent(name)
+	fill(reflect.ValueOf(event).Elem(), fields)
+	common := event.Base()
+	common.Effort = takeEffort(fields)
+	common.Raw = raw
 	if len(fields) > 0 {
-		event.Base().Extra = fields
+		common.Extra = fields
 	}
 	return event, nil
 }
 
-// fieldDecoder takes fields out of an object, each at most once. What does
-// not have the type asked for stays in.
-type fieldDecoder struct {
-	fields map[string]json.RawMessage
-}
-
-func take[T any](d fieldDecoder, name string) (value T) {
-	raw, ok := d.fields[name]
-	if !ok || json.Unmarshal(raw, &value) != nil {
-		var zero T
-		return zero
+// fill gives the fields of a struct the values that bear their names, and takes
+// these out of fields. What does not have the field's type stays in. A null
+// leaves the field as it is.
+func fill(dst reflect.Value, fields map[string]json.RawMessage) {
+	t := dst.Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			fill(dst.Field(i), fields)
+			continue
+		}
+		name := f.Tag.Get("json")
+		raw, ok := fields[name]
+		if !ok || name == "-" {
+			continue
+		}
+		value := reflect.New(f.Type)
+		if json.Unmarshal(raw, value.Interface()) != nil {
+			continue
+		}
+		dst.Field(i).Set(value.Elem())
+		// An object may hold more than its type has a place for.
+		if f.Type != reflect.TypeFor[*MCPServer]() || decodeWhole(raw, value.Interface()) == nil {
+			delete(fields, name)
+		}
 	}
-	delete(d.fields, name)
-	return value
 }
 
-func (d fieldDecoder) text(name string) string { return take[string](d, name) }
-func (d fieldDecoder) truth(name string) bool  { return take[bool](d, name) }
-
-func (d fieldDecoder) raw(name string) json.RawMessage {
-	return take[json.RawMessage](d, name)
+// decodeWhole decodes raw into a value that has a place for all that is in it.
+func decodeWhole(raw json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
-// effort takes {"level":"…"}. Anything more in the object would be lost, so
-// such an object stays.
-func (d fieldDecoder) effort(name string) string {
+// takeEffort takes effort's {"level":"…"}. Anything more in the object would
+// be lost, so such an object stays.
+func takeEffort(fields map[string]json.RawMessage) string {
 	object := map[string]json.RawMessage{}
-	if raw, ok := d.fields[name]; !ok || json.Unmarshal(raw, &object) != nil {
+	if raw, ok := fields["effort"]; !ok || json.Unmarshal(raw, &object) != nil {
 		return ""
 	}
 	var level string
@@ -288,7 +267,7 @@ func (d fieldDecoder) effort(name string) string {
 		return ""
 	}
 	if len(object) == 1 {
-		delete(d.fields, name)
+		delete(fields, "effort")
 	}
 	return level
 }

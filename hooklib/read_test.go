@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -89,6 +90,7 @@ func TestParseEvent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			tt.want.Base().Raw = json.RawMessage(tt.in)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("ParseEvent (-want +got):\n%s", diff)
 			}
@@ -246,31 +248,51 @@ func FuzzReadEvent(f *testing.F) {
 				t.Fatalf("%q is not valid UTF-8", s)
 			}
 		}
+		if !bytes.Equal(c.Raw, raw) {
+			t.Fatalf("%q came and %q is kept", raw, c.Raw)
+		}
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			t.Fatal(err)
 		}
-		placed := map[string]bool{
-			"session_id": true, "transcript_path": true, "cwd": true, "hook_event_name": true, "prompt_id": true,
-			"permission_mode": true, "agent_id": true, "agent_type": true, "effort": true, "reason": true,
-			"stop_hook_active": true, "last_assistant_message": true, "background_tasks": true, "session_crons": true,
-			"error": true, "error_details": true, "agent_transcript_path": true,
-		}
 		for name, value := range fields {
-			if extra, ok := c.Extra[name]; !ok && !placed[name] {
+			if got := c.Field(name); !bytes.Equal(got, value) {
+				t.Fatalf("field %q came as %s and is %s", name, value, got)
+			}
+			if extra, ok := c.Extra[name]; ok && !bytes.Equal(extra, value) {
+				t.Fatalf("field %q came as %s and is %s in Extra", name, value, extra)
+			} else if !ok && name != "effort" && !hasPlace(reflect.TypeOf(event).Elem(), name) {
 				t.Fatalf("field %q is lost", name)
-			} else if ok && !bytes.Equal(extra, value) {
-				t.Fatalf("field %q came as %s and is %s", name, value, extra)
+			}
+		}
+		for name := range c.Extra {
+			if _, ok := fields[name]; !ok {
+				t.Fatalf("field %q came from nowhere", name)
 			}
 		}
 	})
 }
 
-// Recorded payloads: each field has its place, but what is known to have none.
+// hasPlace tells whether an event's type has a place for a field.
+func hasPlace(event reflect.Type, name string) bool {
+	for _, f := range reflect.VisibleFields(event) {
+		if f.Tag.Get("json") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Recorded payloads: not a byte is lost, each field has its place, and what is
+// in it is what came.
 func TestParseRecordedEvents(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "testdata", "events", "*.json"))
-	if err != nil || len(files) < 14 {
-		t.Fatalf("%d events, %v", len(files), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, name := range Names() {
+		missing[name] = true
 	}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -283,11 +305,135 @@ func TestParseRecordedEvents(t *testing.T) {
 			continue
 		}
 		c := event.Base()
-		if c.SessionID != sampleID || c.TranscriptPath == "" || c.Cwd == "" || c.Name == "" {
+		delete(missing, c.Name)
+		if c.SessionID == "" || c.TranscriptPath == "" || c.Cwd == "" {
 			t.Errorf("%s: %+v", file, c)
 		}
-		if _, unknown := event.(*Unknown); !unknown && len(c.Extra) > 0 {
-			t.Errorf("%s: fields without a place: %v", file, c.Extra)
+		if string(c.Raw)+"\n" != string(raw) {
+			t.Errorf("%s: kept as %s", file, c.Raw)
 		}
+		for name, value := range c.Extra {
+			if string(value) != "null" {
+				t.Errorf("%s: no place for %s, %s", file, name, value)
+			}
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &fields); err != nil {
+			t.Fatal(err)
+		}
+		v := reflect.ValueOf(event).Elem()
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			name := f.Tag.Get("json")
+			came, ok := fields[name]
+			if !ok {
+				if got := v.FieldByIndex(f.Index); name != "" && name != "-" && !got.IsZero() || c.Has(name) {
+					t.Errorf("%s: %s did not come and is %v", file, name, got)
+				}
+				continue
+			}
+			got, err := encoded(name, v.FieldByIndex(f.Index).Interface(), 0)
+			if err != nil || string(got) != string(came) && string(came) != "null" {
+				t.Errorf("%s: %s came as %s and is %s, %v", file, name, came, got, err)
+			}
+			if !c.Has(name) || string(c.Field(name)) != string(came) {
+				t.Errorf("%s: %s came as %s and is found as %s", file, name, came, c.Field(name))
+			}
+		}
+	}
+	for name := range missing {
+		t.Errorf("no payload of %s", name)
+	}
+}
+
+func TestFieldsByName(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"custom_instructions":null}`:                      "null",
+		`{"custom_instructions":""}`:                        `""`,
+		`{"custom_instructions":"a","x":1}`:                 `"a"`,
+		`{"custom_instructions":7}`:                         "7",
+		`{"custom_instructions":"a"}`:                       `"a"`,
+		`{"custom_instructions":1,"a":"\u0041"}`:            "1",
+		`{"x":"custom_instructions"}`:                       "",
+		`{"a":{"custom_instructions":1}}`:                   "",
+		`{"Custom_Instructions":1}`:                         "",
+		`{"custom_instructions":1,"custom_instructions":2}`: "2",
+		`{}`: "",
+	} {
+		in = strings.Replace(in, "{", `{"hook_event_name":"PreCompact",`, 1)
+		in = strings.Replace(in, ",}", "}", 1)
+		event, err := ParseEvent([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := event.Base()
+		if got := string(c.Field("custom_instructions")); got != want || c.Has("custom_instructions") != (want != "") {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+		compact := event.(*PreCompact)
+		if isText := strings.HasPrefix(want, `"`); (compact.CustomInstructions != nil) != isText {
+			t.Errorf("%s: %v", in, compact.CustomInstructions)
+		}
+	}
+	var none Common
+	if none.Has("session_id") || none.InSubagent() || !(&Common{AgentID: "a"}).InSubagent() {
+		t.Error("an event that was not read has fields")
+	}
+}
+
+// Each field of each event may come with any type: the event is never lost,
+// nor what came.
+func TestFieldsOfOtherTypes(t *testing.T) {
+	for _, name := range Names() {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(newEvent(name)).Elem()) {
+			tag := f.Tag.Get("json")
+			if tag == "" || tag == "-" || tag == "hook_event_name" {
+				continue
+			}
+			for _, value := range []string{`"x"`, "7", "7.5", "1e999", "true", "null", "[]", "[7]", `{}`, `{"a":[1]}`, `{"name":"n","source":"s","more":1}`} {
+				raw := `{"hook_event_name":"` + name + `","` + tag + `":` + value + `}`
+				event, err := ParseEvent([]byte(raw))
+				if err != nil {
+					t.Errorf("%s: %v", raw, err)
+					continue
+				}
+				c := event.Base()
+				if c.Name != name || string(c.Raw) != raw || string(c.Field(tag)) != value {
+					t.Errorf("%s: %+v", raw, c)
+				}
+				kept, extra := c.Extra[tag]
+				got := reflect.ValueOf(event).Elem().FieldByIndex(f.Index)
+				if extra && string(kept) != value || !extra && value != "null" && got.IsZero() && value != "[]" && value != "{}" {
+					t.Errorf("%s: %v in its place, %s in Extra", raw, got, kept)
+				}
+			}
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	parse := func(raw string) Event {
+		event, err := ParseEvent([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return event
+	}
+	stop := parse(`{"hook_event_name":"Stop","background_tasks":[{"id":"a","type":"shell","new":1}],"session_crons":null}`).(*Stop)
+	if tasks, err := stop.Tasks(); err != nil || len(tasks) != 1 || tasks[0] != (BackgroundTask{ID: "a", Type: "shell"}) {
+		t.Errorf("%v, %v", tasks, err)
+	}
+	if crons, err := stop.Crons(); err != nil || len(crons) != 0 {
+		t.Errorf("%v, %v", crons, err)
+	}
+	sub := parse(`{"hook_event_name":"SubagentStop","session_crons":[{"id":"c","recurring":true}],"background_tasks":"x"}`).(*SubagentStop)
+	if crons, err := sub.Crons(); err != nil || len(crons) != 1 || crons[0] != (SessionCron{ID: "c", Recurring: true}) {
+		t.Errorf("%v, %v", crons, err)
+	}
+	if _, err := sub.Tasks(); err == nil {
+		t.Error("a text is a list of tasks")
+	}
+	batch := parse(`{"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_input":{"a":1}}]}`).(*PostToolBatch)
+	if calls, err := batch.Calls(); err != nil || len(calls) != 1 || string(calls[0].ToolInput) != `{"a":1}` {
+		t.Errorf("%v, %v", calls, err)
 	}
 }
