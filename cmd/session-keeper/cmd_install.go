@@ -75,6 +75,9 @@ func (a *app) install(ctx context.Context, hook string, events []string, dryRun 
 	if hook, err = a.hookPath(hook); err != nil {
 		return err
 	}
+	if err := refusePluginPath(s, hook); err != nil {
+		return err
+	}
 	file, err := userSettings(s)
 	if err != nil {
 		return err
@@ -310,6 +313,26 @@ func (a *app) hookPath(named string) (string, error) {
 		return "", fail(exitFailed, fmt.Errorf("%s is not a program that can be run", path), "chmod +x "+install.Quote(path))
 	}
 	return path, nil
+}
+
+// refusePluginPath keeps a path out of the settings that Claude Code itself
+// deletes: a plugin's folder goes with each update of the plugin.
+func refusePluginPath(s *config.Settings, hook string) error {
+	real, err := filepath.EvalSymlinks(hook)
+	if err != nil {
+		return fail(exitFailed, err)
+	}
+	for _, dir := range s.ClientDirs {
+		plugins := filepath.Join(dir, "plugins")
+		if resolved, err := filepath.EvalSymlinks(plugins); err == nil {
+			plugins = resolved
+		}
+		if within(plugins, real) {
+			return fail(exitFailed, fmt.Errorf("%s lies in a plugin's folder, which Claude Code deletes when the plugin is updated", hook),
+				"a plugin brings its own hooks; else install session-keeper into a place that stays (./install.sh does), and run install from there")
+		}
+	}
+	return nil
 }
 
 // programDir is the folder that this program was started from. Where that is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/session-keeper/session-keeper/internal/progress"
 	"github.com/session-keeper/session-keeper/internal/sessions"
+	"github.com/session-keeper/session-keeper/transcript"
 )
 
 // listedSession is one session in the output of "list --json". Fields are
@@ -42,6 +43,7 @@ type listedSession struct {
 	Expires     string   `json:"expires,omitempty"`    // when the client may delete it, RFC 3339
 	Generation  int      `json:"generation,omitempty"` // number of the latest in the archive
 	Taken       string   `json:"taken,omitempty"`      // when that was, RFC 3339
+	From        []string `json:"from,omitempty"`       // other sessions whose records are in it
 	Errors      []string `json:"errors,omitempty"`     // what could not be read
 }
 
@@ -78,7 +80,7 @@ in the last line; where there is nothing else, print mode is shown.
 --json prints {"sessions": [...], "hidden": {"print", "agent", "empty"}}; a
 session has id, title, kind, state, states, project, folder, branch, first,
 last, size, prompts, answers, tool_calls, compactions, damaged, models, client,
-entrypoint, transcript, copies, expires, generation, taken, errors.
+entrypoint, transcript, copies, expires, generation, taken, from, errors.
 
 Exit codes: 0; 1 failed; 2 wrong usage.`,
 		Example: `  session-keeper list
@@ -172,11 +174,15 @@ func listed(s *sessions.Session) listedSession {
 		Client:      s.Facts.Version,
 		Entrypoint:  s.Facts.Entrypoint,
 		Expires:     stamp(s.Expires),
+		From:        s.From(),
 	}
 	for _, state := range s.States {
 		l.States = append(l.States, string(state))
 	}
-	for _, n := range s.Facts.Damaged {
+	for kind, n := range s.Facts.Damaged {
+		if kind == transcript.TornTail && s.Is(sessions.Live) {
+			continue // being written
+		}
 		l.Damaged += n
 	}
 	if s.Live != nil {

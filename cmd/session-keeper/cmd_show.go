@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"hash/maphash"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -26,8 +27,9 @@ $PAGER, else less.
 ` + sessionHelp + `
 
 All records of the file are shown in their order, those before a compaction and
-those of abandoned branches too. Control characters are shown, not sent to the
-terminal. "session-keeper cat" prints the exact bytes.
+those of abandoned branches too; what stands there twice is shown once. Control
+characters are shown, not sent to the terminal. "session-keeper cat" prints the
+exact bytes.
 
 Exit codes: 0; 1 failed; 2 wrong usage; 3 not found or ambiguous; 4 damaged in
 the archive.`,
@@ -75,7 +77,13 @@ the archive.`,
 				}
 				records := transcript.NewReader(r)
 				var lost []transcript.Damage
-				records.OnDamage = func(d transcript.Damage) { lost = append(lost, d) }
+				running := src.generation == nil && s.Is(sessions.Live)
+				records.OnDamage = func(d transcript.Damage) {
+					if running && d.Kind == transcript.TornTail {
+						return // being written
+					}
+					lost = append(lost, d)
+				}
 				for records.Next() {
 					if err := cmd.Context().Err(); err != nil {
 						return err
@@ -130,6 +138,9 @@ type page struct {
 	shown  int
 	passed bool // entries were left out since the last one shown
 
+	seen     map[repeatKey]struct{}
+	repeated int // records that were shown before
+
 	queue   transcript.Queue
 	speaker string // whose heading was written last
 	calls   map[string]string
@@ -146,6 +157,14 @@ func (p *page) head(s *sessions.Session, src *source, f transcript.Facts) error 
 		}
 		b.WriteByte('\n')
 	}
+	if from := s.From(); len(from) > 0 {
+		const most = 3
+		fmt.Fprintf(&b, "with records of session %s", strings.Join(from[:min(most, len(from))], ", "))
+		if n := len(from) - most; n > 0 {
+			fmt.Fprintf(&b, " and %d more", n)
+		}
+		b.WriteByte('\n')
+	}
 	if !f.First.IsZero() {
 		fmt.Fprintf(&b, "%s to %s\n", f.First.Local().Format("2006-01-02 15:04"), f.Last.Local().Format("2006-01-02 15:04"))
 	}
@@ -159,9 +178,42 @@ func (p *page) head(s *sessions.Session, src *source, f transcript.Facts) error 
 	return err
 }
 
+// A repeatKey is the same for records that say the same under the same id, as
+// writers that overlap leave them.
+type repeatKey struct{ id, content uint64 }
+
+var repeatSeed = maphash.MakeSeed()
+
+// repeats reports whether a record was there before, whatever its other fields
+// are by now.
+func (p *page) repeats(r *transcript.Record) bool {
+	if r.UUID.String() == "" {
+		return false
+	}
+	var content maphash.Hash
+	content.SetSeed(repeatSeed)
+	for _, v := range []transcript.Value{r.Type, r.Subtype, r.Message, r.Attachment} {
+		content.Write(v.Raw())
+		content.WriteByte(0)
+	}
+	key := repeatKey{maphash.Bytes(repeatSeed, r.UUID.Raw()), content.Sum64()}
+	if _, seen := p.seen[key]; seen {
+		return true
+	}
+	if p.seen == nil {
+		p.seen = map[repeatKey]struct{}{}
+	}
+	p.seen[key] = struct{}{}
+	return false
+}
+
 // record shows one record, if a reader wants to see it.
 func (p *page) record(r *transcript.Record) error {
 	p.queue.See(r)
+	if p.repeats(r) {
+		p.repeated++
+		return nil
+	}
 	when := ""
 	if t := r.Time(); !t.IsZero() {
 		when = t.Local().Format("2006-01-02 15:04:05")
@@ -352,6 +404,9 @@ func (p *page) foot(format transcript.Format, lost []transcript.Damage) error {
 	if p.omitted > 0 {
 		fmt.Fprintf(&b, "\n… cut here by --max-chars; %s not shown in full\n", plural(p.omitted, "entry"))
 	}
+	if p.repeated > 0 {
+		fmt.Fprintf(&b, "\n%s in the file more than once, shown once\n", plural(p.repeated, "record"))
+	}
 	if len(lost) > 0 {
 		kinds := map[transcript.Kind]int{}
 		var seen []transcript.Kind
@@ -363,7 +418,11 @@ func (p *page) foot(format transcript.Format, lost []transcript.Damage) error {
 		}
 		var parts []string
 		for _, k := range seen {
-			parts = append(parts, fmt.Sprintf("%d %s", kinds[k], k))
+			part := k.String()
+			if len(seen) > 1 {
+				part = fmt.Sprintf("%s (%d)", k, kinds[k])
+			}
+			parts = append(parts, part)
 		}
 		fmt.Fprintf(&b, "\n%s: %s; the first in line %d, at byte %d\n", plural(len(lost), "damaged part"), strings.Join(parts, ", "), lost[0].Line, lost[0].Offset)
 	}

@@ -18,7 +18,7 @@ import (
 
 // cacheVersion changes whenever facts are read differently, so that those of
 // an older program are read anew.
-const cacheVersion = 1
+const cacheVersion = 2
 
 // A stamp tells whether a file is still the one that was read.
 type stamp struct {

@@ -93,6 +93,13 @@ func (c *Catalog) Load(ctx context.Context) (*List, error) {
 		}
 	}
 	Sort(list.Sessions)
+	found := make(map[string]*Session, len(list.Sessions))
+	for _, s := range list.Sessions {
+		found[s.ID] = s
+	}
+	for _, s := range list.Sessions {
+		s.inherit(func(id string) *Session { return found[id] })
+	}
 	cache.keep(ids)
 	if err := cache.write(c.CacheFile); err != nil {
 		list.Problems = append(list.Problems, err)
@@ -172,7 +179,18 @@ func (c *Catalog) Get(ctx context.Context, id string) (*Session, error) {
 	if s == nil {
 		return nil, fmt.Errorf("%w: %s", transcript.ErrNotFound, id)
 	}
-	return s, nil
+	s.inherit(func(id string) *Session {
+		var bundle *transcript.Bundle
+		if b, err := c.Locator.Locate(id, ""); err == nil {
+			bundle = &b
+		}
+		from, err := c.session(ctx, id, bundle, running, cache)
+		if err != nil {
+			return nil // cancelled, which the caller sees
+		}
+		return from
+	})
+	return s, ctx.Err()
 }
 
 // running gives the sessions that are open in a client.
@@ -431,6 +449,7 @@ func (c *Catalog) liveFacts(ctx context.Context, b transcript.Bundle, cache *cac
 	if err != nil {
 		return liveFacts{}, err
 	}
+	facts.SessionIDs = c.others(facts.SessionIDs, b.SessionID)
 	got := liveFacts{ID: b.SessionID, Stamp: stampOf(fi), Side: side, SHA256: sum, Facts: facts}
 	// The file may have grown meanwhile: only what is as it was is kept.
 	after, err := f.Stat()
@@ -438,6 +457,24 @@ func (c *Catalog) liveFacts(ctx context.Context, b transcript.Bundle, cache *cac
 		cache.putLive(key, got)
 	}
 	return got, nil
+}
+
+// others keeps the ids of sessions other than id, without those that were
+// forgotten: they must not live on in what is cached of another one.
+func (c *Catalog) others(ids []string, id string) []string {
+	var others []string
+	for _, other := range ids {
+		if other == id || !transcript.ValidSessionID(other) {
+			continue
+		}
+		if c.Forgotten != nil {
+			if forgotten, err := c.Forgotten(other); forgotten || err != nil {
+				continue
+			}
+		}
+		others = append(others, other)
+	}
+	return others
 }
 
 // settled reports whether the file is older than the clock of any file system
@@ -455,9 +492,6 @@ func readFacts(ctx context.Context, r io.Reader, side string) (transcript.Facts,
 	if err != nil {
 		return facts, "", err
 	}
-	// Ids of other sessions are of no use here, and a session that is
-	// forgotten must not live on in what is cached of another.
-	facts.SessionIDs = nil
 	if _, err := io.Copy(io.Discard, tee); err != nil {
 		return facts, "", err
 	}
@@ -473,6 +507,7 @@ func (c *Catalog) keptFacts(ctx context.Context, g *archive.Generation, f archiv
 	if err != nil {
 		return facts, err
 	}
+	facts.SessionIDs = c.others(facts.SessionIDs, g.SessionID)
 	cache.putKept(g.Hash, keptEntry{ID: g.SessionID, Facts: facts})
 	return facts, nil
 }

@@ -71,6 +71,8 @@ type Session struct {
 
 	Expires time.Time // when the client may delete the live transcript; zero: never or unknown
 
+	Inherited string // title of the session that this one goes on from, where it has none of its own
+
 	Errors []error // what could not be read
 }
 
@@ -93,10 +95,30 @@ func (s *Session) Title() string {
 	case s.Facts.Format == transcript.FormatArray, s.Facts.Format == transcript.FormatUTF16:
 		// The client finds no conversation in these (observed on 2.1.332).
 		return strings.TrimSpace("(no transcript: " + s.Facts.Format.String() + ") " + title)
+	case s.Facts.TitleSource == transcript.TitleNone && s.Inherited != "":
+		return s.Inherited
 	case title == "":
 		return "(session)"
 	}
 	return title
+}
+
+// From gives the ids of other sessions whose records stand in the transcript:
+// older clients began a new file with them when they went on. The file's name
+// alone says whose it is.
+func (s *Session) From() []string { return s.Facts.SessionIDs }
+
+// inherit gives a session without a title that of one it goes on from.
+func (s *Session) inherit(find func(id string) *Session) {
+	if s.Facts.TitleSource != transcript.TitleNone || s.Kind == Husk {
+		return
+	}
+	for _, id := range s.From() {
+		if from := find(id); from != nil && from.Facts.TitleSource != transcript.TitleNone && !from.Forgotten {
+			s.Inherited = from.Facts.Title
+			return
+		}
+	}
 }
 
 // Project is the directory that the session belongs to: where it began, as

@@ -618,6 +618,37 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// ID-01: whose records stand in a transcript is known, of the forgotten excepted:
+// they must not come back by the cache. TI-02: a session without a title has that
+// of the one it goes on from.
+func TestFromAnother(t *testing.T) {
+	w := newWorld(t)
+	forgotten := map[string]bool{}
+	w.catalog.Forgotten = func(id string) (bool, error) { return forgotten[id], nil }
+	w.live(sid(1), script{turns: 1, title: "begun"}, now.Add(-2*day))
+	from := func(id string) string { return fmt.Sprintf(`{"type":"mode","sessionId":%q}`, id) + "\n" }
+	w.live(sid(2), script{turns: 1, prompt: "[Request interrupted by user]", first: from(sid(1)) + from(sid(2)) + from("../x")}, now.Add(-day))
+	s := w.get(sid(2))
+	if got := s.From(); !slices.Equal(got, []string{sid(1)}) || s.Title() != "begun" {
+		t.Errorf("from %q, title %q", got, s.Title())
+	}
+	if s, err := w.catalog.Get(context.Background(), sid(2)); err != nil || s.Title() != "begun" {
+		t.Errorf("alone: %+v, %v", s, err)
+	}
+	forgotten[sid(1)] = true
+	if err := ForgetCached(filepath.Dir(w.catalog.CacheFile), sid(1)); err != nil {
+		t.Fatal(err)
+	}
+	w.remove(sid(1))
+	s = w.get(sid(2))
+	if got := s.From(); len(got) > 0 || s.Title() != "(session)" {
+		t.Errorf("from %q, title %q", got, s.Title())
+	}
+	if data, err := os.ReadFile(w.catalog.CacheFile); err != nil || strings.Contains(string(data), sid(1)) {
+		t.Errorf("a forgotten session is cached with another one (%v)", err)
+	}
+}
+
 // The client records HEAD outside of git; that is no branch.
 func TestNoBranch(t *testing.T) {
 	w := newWorld(t)
