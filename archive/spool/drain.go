@@ -50,6 +50,9 @@ func Drain(ctx context.Context, dir string, o DrainOptions) (Stats, error) {
 		if err != nil {
 			return d.stats, err
 		}
+		if first && o.Begin != nil {
+			o.Begin()
+		}
 		err = d.drain(ctx, first)
 		if err := errors.Join(err, unlock()); err != nil {
 			return d.stats, err

@@ -43,6 +43,8 @@ const (
 	storesDir   = "stores"   // which store's root a store key stands for
 	settlingDir = "settling" // pins on their way out
 	lockFile    = "lock"     // held by the one who drains
+	turnFile    = "waiting"  // held by the worker that drains next
+	workerFile  = "worker"   // held by a worker that had its turn, while it lives
 	tryingFile  = "trying"   // what the drainer is at, to notice that it died of it
 )
 
@@ -172,6 +174,9 @@ type DrainOptions struct {
 	// StoreRoots are roots that a pin without a job may belong to, should the
 	// spool's own record of it be missing.
 	StoreRoots []string
+	// Begin, if not nil, is called when the spool is locked, before anything
+	// is looked for in it.
+	Begin func()
 	// Report, if not nil, is told what became of each session and of files
 	// that had to be set aside.
 	Report func(Outcome)

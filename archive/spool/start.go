@@ -1,13 +1,17 @@
 package spool
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/session-keeper/session-keeper/internal/durable"
 )
 
-// Start starts binary as a worker that outlives this process, whatever becomes
+// Start starts binary as a worker of the spool dir that outlives this process, whatever becomes
 // of it: no descendant of it a moment after Start returned, in a session of its own, in
 // the root folder, with null for its standard streams and no other descriptor.
 // The worker sees only the part of the environment that tells it where things
@@ -19,8 +23,24 @@ import (
 // in the process table. Without a shell the worker itself is the child. On
 // Windows the worker is detached, in a process group of its own, and leaves
 // the job of its parent if that lets it.
-func Start(binary string, args ...string) error {
-	return start(binary, args, workerEnv(os.Environ(), runtime.GOOS))
+//
+// ErrBusy says that a worker waits for its turn already (see [Turn]): it will
+// see what is in the spool now, and no other is started. Else the worker has
+// the turn from the start, or, where a lock cannot be handed on, takes it
+// itself.
+func Start(dir, binary string, args ...string) error {
+	turn, err := durable.LockToHandOn(filepath.Join(dir, turnFile))
+	if errors.Is(err, durable.ErrLocked) {
+		return ErrBusy
+	}
+	// Without a turn to hand on, for whatever reason, the worker is started
+	// all the same: one too many is better than none.
+	env := workerEnv(os.Environ(), runtime.GOOS)
+	if err == nil {
+		env = append(env, turnEnv+"=1")
+		defer turn.Close() // not unlocked: the worker holds it
+	}
+	return start(binary, args, env, turn)
 }
 
 // workerEnv is the part of an environment that a worker needs.
@@ -35,7 +55,7 @@ func workerEnv(env []string, goos string) []string {
 		if goos == "windows" {
 			name = strings.ToUpper(name)
 		}
-		return !slices.Contains(names, name) &&
+		return name == turnEnv || !slices.Contains(names, name) &&
 			!slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	})
 }

@@ -41,12 +41,19 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	case os.Getenv(starterEnv) != "":
-		if err := Start(os.Args[0], workerArg, os.Getenv(starterEnv)); err != nil {
+		told := os.Getenv(starterEnv)
+		if err := Start(filepath.Dir(told), os.Args[0], workerArg, told); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		fmt.Println("started")
 		select {}
+	case len(os.Args) == 5 && os.Args[1] == turnArg:
+		if err := takeTurnAndTell(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case len(os.Args) == 3 && os.Args[1] == workerArg:
 		if err := tell(os.Args[2]); err != nil {
 			os.Exit(1)
@@ -157,7 +164,7 @@ func TestStart(t *testing.T) {
 	}
 	defer syscall.Close(leaked)
 	began := time.Now()
-	if err := Start(os.Args[0], workerArg, told); err != nil {
+	if err := Start(dir, os.Args[0], workerArg, told); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("started in %v", time.Since(began))
@@ -176,6 +183,9 @@ func TestStart(t *testing.T) {
 		t.Errorf("folder %q, null streams %v", s.Dir, s.Standard)
 	}
 	for fd, file := range s.Files {
+		if file == filepath.Join(dir, turnFile) && fd == strconv.Itoa(turnDescriptor) {
+			continue
+		}
 		if strings.HasPrefix(file, dir) || strings.HasPrefix(file, "pipe:") || strings.HasPrefix(file, "socket:") {
 			t.Errorf("descriptor %s is %s", fd, file)
 		}
@@ -199,10 +209,10 @@ func TestStart(t *testing.T) {
 	if pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
 		t.Errorf("another child: %d, %v", pid, err)
 	}
-	if err := Start(filepath.Join(dir, "absent")); err == nil {
+	if err := Start(t.TempDir(), filepath.Join(dir, "absent")); err == nil {
 		t.Error("what does not exist was started")
 	}
-	if err := Start(held.Name()); err == nil {
+	if err := Start(t.TempDir(), held.Name()); err == nil {
 		t.Error("what cannot be run was started")
 	}
 }

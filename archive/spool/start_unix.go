@@ -18,7 +18,7 @@ const detach = `"$0" "$@" </dev/null >/dev/null 2>&1 &`
 // workerNice is how far the worker stands back behind the user's programs.
 const workerNice = 10
 
-func start(binary string, args, env []string) error {
+func start(binary string, args, env []string, turn *os.File) error {
 	// Whether the worker can be run at all is not seen through a shell.
 	if fi, err := os.Stat(binary); err != nil {
 		return err
@@ -38,6 +38,9 @@ func start(binary string, args, env []string) error {
 		// A session of its own: no terminal, and no process group whose
 		// signals would reach the worker.
 		Sys: &syscall.SysProcAttr{Setsid: true},
+	}
+	if turn != nil {
+		attr.Files = append(attr.Files, turn.Fd()) // turnDescriptor
 	}
 	shell := "/bin/sh"
 	if _, err := os.Stat(shell); err != nil {

@@ -1,13 +1,15 @@
 package spool
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/windows"
 )
 
-func start(binary string, args, env []string) error {
+// No turn is ever handed on: on Windows a lock belongs to its process.
+func start(binary string, args, env []string, _ *os.File) error {
 	const flags = windows.CREATE_NO_WINDOW | windows.CREATE_NEW_PROCESS_GROUP | windows.BELOW_NORMAL_PRIORITY_CLASS
 	var err error
 	// A job object may forbid its processes to leave it. Then the worker runs

@@ -84,6 +84,51 @@ func TryLock(path string, m LockMode) (unlock func() error, err error) {
 	return unlock, err
 }
 
+// LockToHandOn is TryLock, exclusively, for a lock that is meant for another
+// process: one that inherits the file holds the lock, and takes it over with
+// [AdoptLock]. Closing the file here does not give the lock back then. It is
+// an error where locks cannot be handed on, as on Windows.
+func LockToHandOn(path string) (*os.File, error) {
+	if !locksInherit {
+		return nil, errNoLocks
+	}
+	f, err := openLockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := takeLock(f, Exclusive); err != nil {
+		f.Close() // nothing was written
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return f, nil
+}
+
+// AdoptLock takes over the lock on path that was handed to this process as the
+// descriptor fd, which must be nobody else's. No child inherits it further. If
+// it is not a lock on what lies at path now, fd is closed.
+func AdoptLock(fd uintptr, path string) (unlock func() error, err error) {
+	f := os.NewFile(fd, path)
+	if f == nil {
+		return nil, fmt.Errorf("lock of descriptor %d: %w", fd, fs.ErrInvalid)
+	}
+	closeOnExec(fd)
+	mine, err := f.Stat()
+	if err == nil {
+		var now fs.FileInfo
+		if now, err = os.Stat(path); err == nil && !os.SameFile(mine, now) {
+			err = &fs.PathError{Op: "lock", Path: path, Err: errors.New("another file was handed on")}
+		}
+	}
+	if err == nil {
+		// The descriptor that holds a lock may take it once more.
+		err = takeLock(f, Exclusive)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error { return errors.Join(osUnlock(f), f.Close()) }, nil
+}
+
 // takeLock is the system's; a test puts another in its place to stand for a
 // file system without locks.
 var takeLock = osLock

@@ -6,6 +6,8 @@ import (
 	"syscall"
 )
 
+const locksInherit = false
+
 func osLock(*os.File, LockMode) error { return errNoLocks }
 
 func osUnlock(*os.File) error { return nil }

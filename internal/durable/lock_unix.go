@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// locksInherit tells whether a child that inherits the file holds its lock.
+const locksInherit = true
+
 func osLock(f *os.File, m LockMode) error {
 	how := unix.LOCK_SH | unix.LOCK_NB
 	if m == Exclusive {

@@ -47,6 +47,8 @@ func OpenID(f *os.File) (ID, bool) {
 	return FileID(fi)
 }
 
+func closeOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) }
+
 // ChangeTime gives the time of the last change to a file's inode, which no
 // program can set. It is false where the system does not say.
 func ChangeTime(fi fs.FileInfo) (time.Time, bool) {

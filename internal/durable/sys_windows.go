@@ -134,6 +134,10 @@ func Filesystem(path string) (kind string, local bool, err error) {
 	return windows.UTF16ToString(name[:]), drive == windows.DRIVE_FIXED || drive == windows.DRIVE_REMOVABLE || drive == windows.DRIVE_RAMDISK, nil
 }
 
+const locksInherit = false // they belong to the process
+
+func closeOnExec(uintptr) {} // no handle is inherited unless it is named
+
 func osLock(f *os.File, m LockMode) error {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if m == Exclusive {

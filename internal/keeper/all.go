@@ -130,6 +130,7 @@ func (k *Keeper) ArchiveAll(ctx context.Context, o AllOptions) (Summary, error) 
 	w := k.newWorker()
 	w.parked = true
 	sum.SpoolErrors = append(sum.SpoolErrors, w.drain(ctx, dirs)...)
+	w.endTurns()
 	report("")
 	return sum, ctx.Err()
 }

@@ -394,13 +394,14 @@ func (i interruptible) Err() error {
 	return nil
 }
 
-// startWorker starts the worker that outlives this process. If it cannot be
-// started, the next event's is.
+// startWorker starts the worker that outlives this process, unless one waits
+// for its turn already. If it cannot be started, the next event's is.
 func (k *Keeper) startWorker(dir string) {
 	if dir == "" || k.Binary == "" {
 		return
 	}
-	if err := spool.Start(k.Binary, "-"+WorkerFlag, dir); err != nil {
+	err := spool.Start(dir, k.Binary, "-"+WorkerFlag, dir)
+	if err != nil && !errors.Is(err, spool.ErrBusy) {
 		k.Log.Log(warn, "start worker", "spool", dir, "error", err)
 	}
 }

@@ -925,17 +925,19 @@ func TestOneWorkerWaits(t *testing.T) {
 		}
 	}
 	defer lock("lock")()
-	another := lock(waitingFile)
+	another := lock("waiting")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // whoever begins to wait is told so
-	if _, err := w.newWorker().drainPatiently(ctx, dir); !errors.Is(err, spool.ErrBusy) {
+	if _, err := w.newWorker().drainInTurn(ctx, dir); !errors.Is(err, spool.ErrBusy) {
 		t.Errorf("beside another who waits: %v", err)
 	}
 	another()
-	if _, err := w.newWorker().drainPatiently(ctx, dir); !errors.Is(err, context.Canceled) {
+	alone := w.newWorker()
+	if _, err := alone.drainInTurn(ctx, dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("alone: %v", err)
 	}
-	lock(waitingFile)() // who waited has given it back
+	alone.endTurns()
+	lock("waiting")() // who waited has given it back
 }
 
 // What is parked is tried again when a person archives all, although

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -51,8 +50,8 @@ func WorkerMode() hooklib.Mode {
 }
 
 // RunWorker drains the spool dir, if it is not "", and then the others that
-// are known, and removes what is old. A spool that another worker drains is
-// left to it.
+// are known, and removes what is old. A spool that another worker drains or
+// waits for is left to it.
 func (k *Keeper) RunWorker(ctx context.Context, dir string) error {
 	dirs, err := k.Spools()
 	if err != nil {
@@ -62,7 +61,9 @@ func (k *Keeper) RunWorker(ctx context.Context, dir string) error {
 		dirs = slices.DeleteFunc(dirs, func(d string) bool { return d == dir })
 		dirs = append([]string{dir}, dirs...)
 	}
-	errs := k.newWorker().drain(ctx, dirs)
+	w := k.newWorker()
+	defer w.endTurns()
+	errs := w.drain(ctx, dirs)
 	k.cleanUp(ctx)
 	return errors.Join(errs...)
 }
@@ -78,7 +79,7 @@ func (w *worker) drain(ctx context.Context, dirs []string) []error {
 		if !isThere(dir) {
 			continue
 		}
-		stats, err := w.drainPatiently(ctx, dir)
+		stats, err := w.drainInTurn(ctx, dir)
 		switch {
 		case errors.Is(err, spool.ErrBusy):
 		case err != nil:
@@ -97,40 +98,49 @@ func (w *worker) drain(ctx context.Context, dirs []string) []error {
 // forgets a session, does not, and is done in a moment.
 var busyWaits = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 
-// waitingFile is locked, in the spool, by the one who waits for it.
-const waitingFile = "waiting"
-
-func (w *worker) drainPatiently(ctx context.Context, dir string) (spool.Stats, error) {
+// drainInTurn drains a spool when it is this worker's turn. It is
+// spool.ErrBusy if another one waits for that, or if the spool stays taken.
+func (w *worker) drainInTurn(ctx context.Context, dir string) (spool.Stats, error) {
+	turn, err := spool.TakeTurn(ctx, dir)
+	switch {
+	case errors.Is(err, spool.ErrBusy):
+		return spool.Stats{}, err
+	case err != nil: // a disk that is full, say; to be one too many is no harm
+		w.Log.Log(warn, "turn", "spool", dir, "error", err)
+	default:
+		w.turns = append(w.turns, turn)
+	}
+	options := w.drainOptions("")
+	options.Begin = func() { w.check("turn", turn.Begin()) }
 	for _, wait := range busyWaits {
-		stats, err := spool.Drain(ctx, dir, w.drainOptions(""))
+		stats, err := spool.Drain(ctx, dir, options)
 		if !errors.Is(err, spool.ErrBusy) {
 			return stats, err
 		}
-		if err := waitAlone(ctx, dir, wait); err != nil {
-			return stats, err
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return stats, ctx.Err()
 		}
 	}
-	return spool.Drain(ctx, dir, w.drainOptions(""))
+	// The next one may wait from here on: whoever was kept away before has
+	// left its job by now, and is seen by this last try or by who has the lock.
+	options.Begin()
+	return spool.Drain(ctx, dir, options)
 }
 
-// waitAlone waits, unless another worker waits already: a hundred that were
-// started at once are one too many. That is spool.ErrBusy, and nothing is
-// missed by it: who waits looks into the spool only after it has stopped
-// waiting, and so after everybody that it has sent away.
-func waitAlone(ctx context.Context, dir string, wait time.Duration) (err error) {
-	unlock, err := durable.TryLock(filepath.Join(dir, waitingFile), durable.Exclusive)
-	switch {
-	case errors.Is(err, durable.ErrLocked):
-		return spool.ErrBusy
-	case err == nil:
-		defer func() { err = errors.Join(err, unlock()) }()
-	default: // a disk that is full, say; waiting is no harm
+// endTurns makes place for other workers. It is the last thing that a worker
+// does.
+func (w *worker) endTurns() {
+	for _, t := range w.turns {
+		w.check("turn", t.End())
 	}
-	select {
-	case <-time.After(wait):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	w.turns = nil
+}
+
+func (w *worker) check(what string, err error) {
+	if err != nil {
+		w.Log.Log(warn, what, "error", err)
 	}
 }
 
@@ -171,6 +181,7 @@ type worker struct {
 	*Keeper
 	stores   map[string]*archive.Store
 	locators map[string]*transcript.Locator // by the config folder to look in first
+	turns    []*spool.Turn                  // in the spools that it has drained
 	hook     bool                           // in a hook's own process: no goroutines
 	parked   bool                           // try parked sessions too, however short they have rested
 }
