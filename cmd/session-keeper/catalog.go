@@ -162,7 +162,7 @@ func (d *desk) generation(ctx context.Context, s *sessions.Session, name string)
 // facts gives those of a generation's transcript, without reading it again
 // where they are the session's.
 func (d *desk) facts(ctx context.Context, s *sessions.Session, g *archive.Generation) (transcript.Facts, error) {
-	if s.Live == nil && s.Kept != nil && s.Kept.Hash == g.Hash && len(s.Errors) == 0 {
+	if s.FactsOf == g.Hash && len(s.Errors) == 0 {
 		return s.Facts, nil
 	}
 	return sessions.KeptFacts(ctx, d.store, g)

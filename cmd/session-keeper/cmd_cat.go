@@ -27,7 +27,8 @@ another one.
 ` + sessionHelp + `
 
 The live file is printed while Claude Code has it and it is no shorter than the
-archived one, else the archived one; --generation always takes the archive.
+archived one, else the archived one, and where that holds no message the newest
+that does; --generation always takes the archive.
 --files lists what F may be: family/path, or the path alone where it is clear.
 
 Exit codes: 0; 1 failed; 2 wrong usage; 3 not found or ambiguous; 4 damaged:
@@ -85,8 +86,12 @@ type sourceFile struct {
 }
 
 // source chooses where to read a session: the generation that is named, else
-// what is live, unless the archive has more of the conversation.
+// what is live, unless the archive has more of the conversation. Where the newest
+// state holds no message and an older one does, that one is taken.
 func (d *desk) source(ctx context.Context, s *sessions.Session, generation string) (*source, error) {
+	if generation == "" && s.FactsOf != "" {
+		generation = s.FactsOf
+	}
 	kept := sessions.KeptTranscript(s.Kept)
 	live := s.Live
 	if live == nil && s.Kept == nil {

@@ -62,8 +62,8 @@ Exit codes: 0 done; 1 failed, and settings.json is as it was; 2 wrong usage;
 		},
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "show the change of settings.json, write nothing")
-	cmd.Flags().StringSliceVar(&events, "events", install.DefaultEvents, "`LIST` of events to wire, of "+strings.Join(install.Events, ", "))
-	cmd.Flags().StringVar(&hook, "hook", "", "`PATH` of "+hookName+" (default: beside this program)")
+	cmd.Flags().StringSliceVar(&events, "events", install.DefaultEvents, "events to wire, a `LIST` of "+strings.Join(install.Events, ", "))
+	cmd.Flags().StringVar(&hook, "hook", "", "the hook's `PATH` (default: "+hookName+" beside this program)")
 	return cmd
 }
 

@@ -255,7 +255,7 @@ func (d *desk) longerLineages(ctx context.Context, s *sessions.Session, h *archi
 // generationName is the shortest name that means one generation.
 func generationName(h *archive.History, g *archive.Generation) string {
 	name := strconv.Itoa(g.Number)
-	if found, err := h.Find(name); err == nil && found == g {
+	if found, err := h.Find(name); err == nil && found.Hash == g.Hash {
 		return name
 	}
 	return g.Hash[:min(12, len(g.Hash))]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/internal/sessions"
 	"github.com/session-keeper/session-keeper/transcript"
 )
@@ -65,6 +67,11 @@ the archive.`,
 					return damaged(f, err)
 				}
 			}
+			if generation == "" && src.generation != nil {
+				if err := a.hintLonger(cmd.Context(), d, s, src.generation); err != nil {
+					return err
+				}
+			}
 			r, err := f.open()
 			if err != nil {
 				return damaged(f, err)
@@ -108,6 +115,28 @@ the archive.`,
 	cmd.Flags().StringVar(&around, "around", "", "only what contains `TEXT` (in any case), with what stands around it")
 	cmd.Flags().IntVar(&maxChars, "max-chars", 0, "stop after `N` characters; 0 for all")
 	return cmd
+}
+
+// hintLonger says that an older generation holds more of the conversation than
+// the one that is shown, or is shown for that reason.
+func (a *app) hintLonger(ctx context.Context, d *desk, s *sessions.Session, shown *archive.Generation) error {
+	h, err := d.store.History(ctx, s.ID)
+	if err != nil {
+		return fmt.Errorf("read the archive: %w", err)
+	}
+	if shown.Hash != s.Kept.Hash && h.Latest() != nil {
+		a.say("hint", fmt.Sprintf("this is generation %s: what is newer holds no message (--generation latest shows it)", generationName(h, shown)))
+		return nil
+	}
+	longer, err := d.longerLineages(ctx, s, h, shown)
+	if err != nil {
+		return err
+	}
+	for _, l := range longer {
+		a.say("hint", fmt.Sprintf("generation %s of %s holds more of the conversation, %s: session-keeper show %s --generation %s", generationName(h, l.generation),
+			l.generation.Taken.Local().Format("2006-01-02 15:04"), plural(int(l.messages), "message"), s.ID, generationName(h, l.generation)))
+	}
+	return nil
 }
 
 // contextEntries is how many entries --around shows before and after a match.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,5 +184,35 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("help of %s: %d columns: %s", cmd.Name(), n, line)
 			}
 		}
+	}
+}
+
+// CL-08: zero keeps nothing, so no document and no help advises it.
+func TestNobodyAdvisesZeroDays(t *testing.T) {
+	zero := regexp.MustCompile(`cleanupPeriodDays["` + "`" + `]*\s*[:=]?\s*["` + "`" + `]*0\b`)
+	texts := map[string]string{}
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[file] = string(data)
+		}
+	}
+	for _, cmd := range newRoot(&app{}).Commands() {
+		texts[cmd.Name()+" --help"] = cmd.Long + cmd.UsageString()
+	}
+	for name, text := range texts {
+		if found := zero.FindString(text); found != "" {
+			t.Errorf("%s says %q", name, found)
+		}
+	}
+	if !zero.MatchString("set `\"cleanupPeriodDays\": 0` and") || zero.MatchString(`"cleanupPeriodDays": 36500`) {
+		t.Error("the pattern does not find what it is for")
 	}
 }

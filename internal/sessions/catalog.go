@@ -268,7 +268,12 @@ func (c *Catalog) session(ctx context.Context, id string, bundle *transcript.Bun
 		// A live file may have been cut short or begun anew; the session
 		// is what the archive still has of it then.
 		if s.Live == nil || Messages(facts) > Messages(s.Facts) {
-			s.Facts, s.Size = facts, kept.Size
+			s.Facts, s.Size, s.FactsOf = facts, kept.Size, s.Kept.Hash
+		}
+	}
+	if s.Facts.Empty && s.Kept != nil && s.Kept.Parent != "" {
+		if err := c.olderFacts(ctx, s, cache); err != nil {
+			return nil, err
 		}
 	}
 	s.Kind = classify(s.Facts, s.Live == nil && kept == nil)
@@ -287,6 +292,34 @@ func (c *Catalog) session(ctx context.Context, id string, bundle *transcript.Bun
 	}
 	c.states(ctx, s, live, running[id])
 	return s, ctx.Err()
+}
+
+// olderFacts takes the facts of a session whose newest state holds no message
+// from the older lineage with the most: a file that was begun anew is no reason
+// to take a conversation for empty. The error is that of a cancelled context.
+func (c *Catalog) olderFacts(ctx context.Context, s *Session, cache *cache) error {
+	h, err := c.Store.History(ctx, s.ID)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.Errors = append(s.Errors, fmt.Errorf("read older generations of %s: %w", s.ID, err))
+		}
+		return ctx.Err()
+	}
+	for _, l := range h.Lineages() {
+		g := l.Latest()
+		kept := keptTranscript(g)
+		if g.Hash == s.Kept.Hash || kept == nil {
+			continue
+		}
+		facts, err := c.keptFacts(ctx, g, *kept, cache)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && Messages(facts) > Messages(s.Facts) { // verify tells of damage
+			s.Facts, s.Size, s.FactsOf = facts, kept.Size, g.Hash
+		}
+	}
+	return nil
 }
 
 // states works out which states hold.

@@ -57,6 +57,9 @@ type Session struct {
 	ID    string
 	Kind  Kind
 	Facts transcript.Facts
+	// FactsOf is the hash of the generation that Facts are of, "" if they are of
+	// the live transcript. It need not be the latest one.
+	FactsOf string
 
 	State  State   // the main one
 	States []State // all that hold

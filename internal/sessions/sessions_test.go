@@ -383,6 +383,21 @@ func TestShrunkSource(t *testing.T) {
 	if !s.Is(Behind) {
 		t.Errorf("states %q, want behind: the source has bytes that the archive lacks", s.States)
 	}
+	// The shell is archived too, and then all there is: the work is in an older
+	// generation, and the session is not an empty one. AR-07, LI-06
+	w.archive(sid(1))
+	for _, where := range []string{"live", "archived"} {
+		s := w.get(sid(1))
+		if s.Title() != "long work" || s.Kind != Person || s.Facts.Prompts != 57 || s.FactsOf == "" || s.FactsOf == s.Kept.Hash {
+			t.Errorf("%s: listed as %q, %s, %d prompts of %q, want the archived work", where, s.Title(), s.Kind, s.Facts.Prompts, s.FactsOf)
+		}
+		if s.Is(Behind) {
+			t.Errorf("%s: states %q", where, s.States)
+		}
+		if where == "live" {
+			w.remove(sid(1))
+		}
+	}
 }
 
 func TestOrder(t *testing.T) { // RM-01
