@@ -51,6 +51,14 @@ type Hook struct {
 	// It prints through [Call.Stdout] or [Call.Answer].
 	Handle func(ctx context.Context, c *Call) error
 
+	// NoEvent is called in place of a handler when standard input gave no
+	// usable event: none in time, or something that is not one. Call.Event is
+	// nil then; Call.Env may still name the session. It returns whether there
+	// was something to do all the same, and an error as a handler does. If
+	// not, and without NoEvent, what was wrong is printed, and the exit code
+	// is 0. It is logged in any case.
+	NoEvent func(ctx context.Context, c *Call) (handled bool, err error)
+
 	// Modes are other things that the program can do, each behind a flag.
 	// No event is read for them.
 	Modes []Mode
@@ -243,6 +251,12 @@ func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start
 		// Not a failure of ours, and nothing the user could mend: what this
 		// event was to archive is found again later.
 		c.Log.Log(Warn, "no usable event", "error", err)
+		if h.NoEvent != nil {
+			handled, err := h.NoEvent(context.Background(), c)
+			if handled || err != nil {
+				return finish(c, name, err)
+			}
+		}
 		fmt.Fprintf(c.Stderr, "%s: warning: read event: %v\n", name, err)
 		return exitDone
 	}

@@ -95,6 +95,9 @@ func TestRunExitCodes(t *testing.T) {
 		{name: "no event", hook: Hook{Name: "h", Handle: handler(said)}, stderr: "h: warning: read event: nothing on standard input\n"},
 		// SE-19: bad input is no failure.
 		{name: "bad event", hook: Hook{Name: "h", Handle: handler(said)}, stdin: "{]", stderr: "h: warning: read event: the event is not valid JSON"},
+		{name: "bad event, but something to do", hook: noEvent(true, nil), stdin: "{]"},
+		{name: "bad event, and nothing to do", hook: noEvent(false, nil), stdin: "{]", stderr: "h: warning: read event: the event is not valid JSON"},
+		{name: "bad event, and a failure", hook: noEvent(true, said), stdin: "{]", code: 1, stderr: "h: error: it went wrong\n"},
 		{name: "help", hook: Hook{Name: "h", Usage: "usage: h\n"}, args: []string{"-h"}, stderr: "usage: h\n"},
 		{name: "long help", hook: Hook{Name: "h", Usage: "usage: h\n"}, args: []string{"--help"}, stderr: "usage: h\n"},
 		{name: "version", hook: Hook{Name: "h", Version: "v1.2.3"}, args: []string{"-version"}, stdout: "h v1.2.3\n"},
@@ -124,6 +127,19 @@ func TestRunExitCodes(t *testing.T) {
 				t.Errorf("stderr has %d bytes", stderr.Len())
 			}
 		})
+	}
+}
+
+func noEvent(handled bool, err error) Hook {
+	return Hook{
+		Name:   "h",
+		Handle: func(context.Context, *Call) error { panic("there is no event") },
+		NoEvent: func(_ context.Context, c *Call) (bool, error) {
+			if c.Event != nil {
+				return false, errors.New("there is an event")
+			}
+			return handled, err
+		},
 	}
 }
 

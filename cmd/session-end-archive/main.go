@@ -62,10 +62,11 @@ func main() { os.Exit(hooklib.Main(hook())) }
 
 func hook() hooklib.Hook {
 	return hooklib.Hook{
-		Name:   name,
-		Usage:  usage,
-		Handle: keeper.HandleEvent,
-		Modes:  []hooklib.Mode{keeper.WorkerMode()},
-		Log:    keeper.OpenLog(name, os.Stderr),
+		Name:    name,
+		Usage:   usage,
+		Handle:  keeper.HandleEvent,
+		NoEvent: keeper.HandleNoEvent,
+		Modes:   []hooklib.Mode{keeper.WorkerMode()},
+		Log:     keeper.OpenLog(name, os.Stderr),
 	}
 }

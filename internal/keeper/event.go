@@ -108,7 +108,26 @@ func HandleEvent(ctx context.Context, c *hooklib.Call) error {
 		c.Log.Log(warn, "no valid session id", "event", o.event.Name, "id", fmt.Sprintf("%q", cut(session)))
 		return nil
 	}
+	return handleSession(ctx, c, session, o)
+}
 
+// HandleNoEvent hands the session that the hook's environment names to the
+// archive, because no usable event came: on a machine that is too busy it may
+// come too late. The client sets the variable for each of its hooks (observed
+// on 2.1.332). What happened to the session is not known, only that it is worth
+// a look; one that is archived as it is costs nothing.
+func HandleNoEvent(ctx context.Context, c *hooklib.Call) (handled bool, err error) {
+	session := c.Env.SessionID
+	if !transcript.ValidSessionID(session) {
+		return false, nil
+	}
+	return true, handleSession(ctx, c, session, occasion{
+		reason: archive.CatchUp,
+		event:  spool.Event{Time: time.Now().UTC()},
+	})
+}
+
+func handleSession(ctx context.Context, c *hooklib.Call, session string, o occasion) error {
 	env := config.SystemEnv()
 	settings, err := config.Load(env)
 	if err != nil {
@@ -141,17 +160,19 @@ func markOff(c *hooklib.Call, env config.Env, session string) error {
 }
 
 func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o occasion) error {
-	common := c.Event.Base()
-	dirs := []string{c.Env.ProjectDir, common.Cwd}
+	var path, cwd string
+	if c.Event != nil {
+		path, cwd = c.Event.Base().TranscriptPath, c.Event.Base().Cwd
+	}
+	dirs := []string{c.Env.ProjectDir, cwd}
 	if skip, err := k.keepOut(session, o, dirs); skip || err != nil {
 		return err
 	}
-	bundle, err := k.Locator().Locate(session, common.TranscriptPath)
+	bundle, err := k.Locator().Locate(session, path)
 	if err != nil {
-		k.logNotLocated(session, common.TranscriptPath, o, err)
+		k.logNotLocated(session, path, o, err)
 		return nil
 	}
-	cwd := c.Env.ProjectDir
 	if optout.HasExcludes(k.Settings) {
 		// Where it began is what a person would exclude it by.
 		if head := k.headCwd(bundle.Transcript); head != "" {
@@ -160,8 +181,8 @@ func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o 
 			}
 		}
 	}
-	if cwd == "" {
-		cwd = common.Cwd
+	if c.Env.ProjectDir != "" {
+		cwd = c.Env.ProjectDir
 	}
 
 	dir, receipt, err := k.handOff(ctx, bundle, o, cwd)
