@@ -24,14 +24,19 @@ const hookName = "session-end-archive"
 
 func newInstallCmd(a *app) *cobra.Command {
 	var (
-		dryRun bool
-		hook   string
-		events []string
+		dryRun      bool
+		hook, scope string
+		events      []string
 	)
 	cmd := &cobra.Command{
-		Use:   "install [--dry-run] [--events LIST] [--hook PATH]",
-		Short: "Wire the hooks into Claude Code's user settings",
+		Use:   "install [--dry-run] [--scope SCOPE] [--events LIST] [--hook PATH]",
+		Short: "Wire the hooks into Claude Code's settings",
 		Long: `Wire the hooks into Claude Code's user settings, and make the archive.
+
+--scope project and --scope local wire them into .claude/settings.json or
+.claude/settings.local.json of the current directory in place of that, for its
+sessions alone. Where the same command is wired in several files, Claude Code runs
+it once.
 
 From then on each session is archived when it ends. Only entries of ours are
 added to settings.json, as text: comments, order and layout stay byte for byte,
@@ -58,16 +63,17 @@ Exit codes: 0 done; 1 failed, and settings.json is as it was; 2 wrong usage;
 					return usagef("unknown event %q: known are %s", shorten(e), strings.Join(install.Events, ", "))
 				}
 			}
-			return a.install(cmd.Context(), hook, events, dryRun)
+			return a.install(cmd.Context(), hook, scope, events, dryRun)
 		},
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "show the change of settings.json, write nothing")
+	cmd.Flags().StringVar(&scope, "scope", scopeUser, scopeUsage)
 	cmd.Flags().StringSliceVar(&events, "events", install.DefaultEvents, "events to wire, a `LIST` of "+strings.Join(install.Events, ", "))
 	cmd.Flags().StringVar(&hook, "hook", "", "the hook's `PATH` (default: "+hookName+" beside this program)")
 	return cmd
 }
 
-func (a *app) install(ctx context.Context, hook string, events []string, dryRun bool) error {
+func (a *app) install(ctx context.Context, hook, scope string, events []string, dryRun bool) error {
 	s, err := a.settings()
 	if err != nil {
 		return err
@@ -78,9 +84,12 @@ func (a *app) install(ctx context.Context, hook string, events []string, dryRun 
 	if err := refusePluginPath(s, hook); err != nil {
 		return err
 	}
-	file, err := userSettings(s)
+	file, err := a.scopeSettings(s, scope)
 	if err != nil {
 		return err
+	}
+	if scope == scopeProject {
+		a.say("warning", fmt.Sprintf("%s is for all who work on the project, and what is wired there is a path of this machine; --scope local is for you alone", a.tilde(file)))
 	}
 	o := install.Options{File: file, State: s.Paths.State, Binary: hook, Events: events, GOOS: a.env.GOOS, Now: a.now(), DryRun: dryRun}
 	if dryRun {
@@ -115,7 +124,12 @@ func (a *app) install(ctx context.Context, hook string, events []string, dryRun 
 	if err := a.printf("Archive: %s\n", a.tilde(store.Root())); err != nil {
 		return err
 	}
-	blocked := a.blocked(ctx, s)
+	var blocked []doctor.Finding
+	if scope == scopeUser {
+		blocked = a.blocked(ctx, s)
+	} else if err := a.warnLoose(res.File); err != nil {
+		return err
+	}
 	if err := a.reportSurvey(ctx, s, k, len(blocked) > 0); err != nil || len(blocked) == 0 {
 		return err
 	}
@@ -185,7 +199,7 @@ func (a *app) reportInstall(s *config.Settings, res *install.Result) error {
 			a.say("warning", fmt.Sprintf("line %d of %s runs the hook only for %q, which was left as it is", h.Line, file, h.Matcher))
 		}
 	}
-	return a.reportElsewhere(s)
+	return a.reportElsewhere(s, res.File)
 }
 
 // warnLoose warns of settings that are wired and yet never loaded.
@@ -200,11 +214,11 @@ func (a *app) warnLoose(file string) error {
 	return nil
 }
 
-// reportElsewhere names entries of ours in settings files that install and
-// uninstall do not edit.
-func (a *app) reportElsewhere(s *config.Settings) error {
+// reportElsewhere names entries of ours in settings files other than edited,
+// with the command that takes them out.
+func (a *app) reportElsewhere(s *config.Settings, edited string) error {
 	for _, file := range doctor.ProjectFiles(a.env.Dir) {
-		if own, err := userSettings(s); err == nil && own == file {
+		if own, err := userSettings(s); file == edited || err == nil && own == file {
 			continue // the home directory is the current one
 		}
 		settings, err := install.Read(file)
@@ -217,7 +231,11 @@ func (a *app) reportElsewhere(s *config.Settings) error {
 		}
 		for _, h := range settings.Hooks() {
 			if h.Ours() {
-				a.say("warning", fmt.Sprintf("%s, line %d, runs %s as well: %s", a.tilde(file), h.Line, h.Name, h.Display()))
+				scope := scopeProject
+				if filepath.Base(file) == install.LocalSettingsName {
+					scope = scopeLocal
+				}
+				a.say("warning", fmt.Sprintf("%s, line %d, runs %s as well: %s (session-keeper uninstall --scope %s takes it out)", a.tilde(file), h.Line, h.Name, h.Display(), scope))
 			}
 		}
 	}
@@ -280,6 +298,33 @@ func userSettings(s *config.Settings) (string, error) {
 		return "", fail(exitFailed, errors.New("the config folder of Claude Code is not known"), "set HOME or CLAUDE_CONFIG_DIR")
 	}
 	return filepath.Join(s.ClientDirs[0], install.SettingsName), nil
+}
+
+// Scopes of the client's settings that we edit.
+const (
+	scopeUser    = "user"
+	scopeProject = "project"
+	scopeLocal   = "local"
+
+	scopeUsage = "`SCOPE` of the settings: user, project or local"
+)
+
+// scopeSettings is the settings file of a scope.
+func (a *app) scopeSettings(s *config.Settings, scope string) (string, error) {
+	name := install.SettingsName
+	switch scope {
+	case scopeUser:
+		return userSettings(s)
+	case scopeLocal:
+		name = install.LocalSettingsName
+	case scopeProject:
+	default:
+		return "", usagef("unknown scope %q: there are user, project, local", shorten(scope))
+	}
+	if a.env.Dir == "" {
+		return "", fail(exitFailed, errors.New("the current directory is not known"), "change to the project's directory")
+	}
+	return filepath.Join(a.env.Dir, ".claude", name), nil
 }
 
 func settingsHint(file string) string {

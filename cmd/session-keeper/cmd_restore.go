@@ -541,7 +541,11 @@ func (a *app) printPlan(w io.Writer, p *restore.Plan, out restoreOutput) error {
 		}
 	}
 	files, bytes := p.Writes()
-	if _, err := fmt.Fprintf(w, "would write %s, %s; nothing was done\n", plural(files, "file"), byteSize(bytes)); err != nil {
+	end := fmt.Sprintf("would write %s, %s; nothing was done", plural(files, "file"), byteSize(bytes))
+	if n := len(out.Conflicts); n > 0 {
+		end = fmt.Sprintf("would write nothing, because of %s in the way", plural(n, "file"))
+	}
+	if _, err := fmt.Fprintln(w, end); err != nil {
 		return err
 	}
 	return a.printEnd(w, p, out)

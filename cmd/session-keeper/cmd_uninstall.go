@@ -24,11 +24,15 @@ func newUninstallCmd(a *app) *cobra.Command {
 	var (
 		dryRun, purge bool
 		archivePath   string
+		scope         string
 	)
 	cmd := &cobra.Command{
-		Use:   "uninstall [--dry-run] [--purge] [--delete-archive PATH]",
-		Short: "Take the hooks out of Claude Code's user settings",
-		Long: `Take the hooks out of Claude Code's user settings.
+		Use:   "uninstall [--dry-run] [--scope SCOPE] [--purge] [--delete-archive PATH]",
+		Short: "Take the hooks out of Claude Code's settings",
+		Long: `Take the hooks out of Claude Code's user settings, and out of every settings file
+that "session-keeper install" wired: other config folders, projects. What is wired
+by hand in the current directory's settings is named; --scope project or --scope
+local takes it out of that file, and does nothing else.
 
 Exactly our own entries go; if nothing else was changed since the install, the
 file is byte for byte what it was. The archive, settings and state stay, and
@@ -51,13 +55,36 @@ be lost.`,
 			if cmd.Flags().Changed("delete-archive") && archivePath == "" {
 				return usagef("--delete-archive needs the archive's path")
 			}
+			if cmd.Flags().Changed("scope") {
+				if purge || archivePath != "" {
+					return usagef("--scope goes with neither --purge nor --delete-archive")
+				}
+				return a.uninstallScope(scope, dryRun)
+			}
 			return a.uninstall(cmd.Context(), dryRun, purge, archivePath)
 		},
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "show the change of settings.json and what would be removed, change nothing")
+	cmd.Flags().StringVar(&scope, "scope", "", scopeUsage+"; only that file")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove state, spool, logs, cache and our settings as well")
 	cmd.Flags().StringVar(&archivePath, "delete-archive", "", "delete the archive, whose `PATH` must be typed out in full")
 	return cmd
+}
+
+// uninstallScope takes our entries out of one settings file.
+func (a *app) uninstallScope(scope string, dryRun bool) error {
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	file, err := a.scopeSettings(s, scope)
+	if err != nil {
+		return err
+	}
+	if err := a.unwire(s, file, dryRun); err != nil {
+		return err
+	}
+	return a.reportElsewhere(s, file)
 }
 
 // leftover is something of ours on this machine.
@@ -98,12 +125,17 @@ func (a *app) uninstall(ctx context.Context, dryRun, purge bool, archivePath str
 		return err
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return f == file })
+	var failed []error
 	for _, file := range append([]string{file}, files...) {
+		// One that cannot be edited keeps no other from being so.
 		if err := a.unwire(s, file, dryRun); err != nil {
-			return err
+			failed = append(failed, err)
 		}
 	}
-	if err := a.reportElsewhere(s); err != nil {
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	if err := a.reportElsewhere(s, file); err != nil {
 		return err
 	}
 	if purge && archivePath == "" && a.interactive && !dryRun {

@@ -73,7 +73,7 @@ func ProjectFiles(dir string) []string {
 	if dir == "" {
 		return nil
 	}
-	return []string{filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json")}
+	return []string{filepath.Join(dir, ".claude", install.SettingsName), filepath.Join(dir, ".claude", install.LocalSettingsName)}
 }
 
 // wired is one place from which a program of ours is run.

@@ -28,6 +28,10 @@ var Events = []string{"SessionEnd", "Stop", "StopFailure", "SubagentStop"}
 // folder.
 const SettingsName = "settings.json"
 
+// LocalSettingsName is the name of the user's own settings in a project's .claude
+// folder; the shared ones there are called SettingsName.
+const LocalSettingsName = "settings.local.json"
+
 // Options say what to wire, and where.
 type Options struct {
 	File   string   // the settings file
