@@ -149,6 +149,11 @@ func Main(h Hook) int {
 	// ends the process. With it the write returns an error.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
+	// What cannot be recovered from shall at least not exit 2: at this level
+	// the runtime ends the process by a signal instead.
+	debug.SetTraceback("crash")
+	noCoreDump()
+
 	returned := false
 	defer func() {
 		// runtime.Goexit in a handler cannot be recovered from, and once the

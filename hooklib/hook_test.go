@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -34,6 +36,20 @@ var testHooks = map[string]Hook{
 	}},
 	"no handler": {Name: "h"},
 	"nothing":    {},
+	"stack": {Name: "h", Handle: func(context.Context, *Call) error {
+		debug.SetMaxStack(1 << 16)
+		deeper(1)
+		return nil
+	}},
+	"goroutine": {Name: "h", Handle: func(context.Context, *Call) error {
+		go panic("in a goroutine")
+		time.Sleep(time.Minute)
+		return nil
+	}},
+	"unlock": {Name: "h", Handle: func(context.Context, *Call) error {
+		new(sync.Mutex).Unlock()
+		return nil
+	}},
 	"chatty": {Name: "h", Handle: func(_ context.Context, c *Call) error {
 		fmt.Fprintln(c.Stderr, "ready")
 		// The test closes the other end of both streams, then standard input.
@@ -257,6 +273,8 @@ func hookCommand(t *testing.T, name string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), hookVariable+"="+name)
 	return cmd
 }
+
+func deeper(n int) int { return deeper(n+1) + n }
 
 // A real process: what no call of Run can show.
 func TestMainNeverExits2(t *testing.T) {

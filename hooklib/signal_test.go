@@ -4,7 +4,10 @@ package hooklib
 
 import (
 	"bufio"
+	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,4 +76,40 @@ func TestMainFinishesOnSignal(t *testing.T) {
 			t.Errorf("%v: %v", sig, err)
 		}
 	}
+}
+
+// What the Go runtime lets nobody recover from ends by a signal: the client
+// takes that as a failure of the hook and not as an objection.
+func TestFatalErrorsDoNotExit2(t *testing.T) {
+	bySignal := func(name string, err error) {
+		t.Helper()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != -1 {
+			t.Errorf("%s: %v, want death by a signal", name, err)
+		}
+	}
+	for _, name := range []string{"stack", "goroutine", "unlock"} {
+		cmd := hookCommand(t, name)
+		cmd.Dir = t.TempDir()
+		cmd.Stdin = strings.NewReader(sampleEnd)
+		bySignal(name, cmd.Run())
+		if entries, err := os.ReadDir(cmd.Dir); err != nil || len(entries) > 0 {
+			t.Errorf("%s left %v, %v", name, entries, err)
+		}
+	}
+
+	cmd := hookCommand(t, "patient")
+	cmd.Stdin = strings.NewReader(sampleEnd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.ReadFull(out, make([]byte, len("ready\n")))
+	if err := errors.Join(err, cmd.Process.Signal(syscall.SIGQUIT)); err != nil {
+		t.Error(err)
+	}
+	bySignal("SIGQUIT", cmd.Wait())
 }

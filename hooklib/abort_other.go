@@ -1,0 +1,6 @@
+//go:build !unix
+
+package hooklib
+
+// noCoreDump: no such files here.
+func noCoreDump() {}
