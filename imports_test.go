@@ -29,6 +29,8 @@ var allowed = map[string][]string{
 	"archive/spool": {"github.com/google/uuid", "golang.org/x/sys/windows", "internal/durable"},
 	"hooklib":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 
+	"hooklib/hooktest": {"hooklib"},
+
 	"internal/durable":  {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/config":   {"github.com/BurntSushi/toml", "internal/durable"},
 	"internal/optout":   {"github.com/bmatcuk/doublestar/v4", "internal/config", "internal/durable"},

@@ -1,0 +1,3 @@
+package hooktest
+
+func ignoreTerm() {} // there is no such signal
