@@ -44,8 +44,8 @@ func testMain(m *testing.M) int {
 
 // TestScripts runs the scripts in testdata/scripts. Each has a home of its own,
 // $HOME, in which nothing is; no variable of the real environment but PATH
-// reaches it. $BIN has the programs, $CONTRIB what is in contrib. Beside
-// testscript's own commands there are
+// reaches it. $BIN has the programs, $CONTRIB and $TESTDATA are these
+// folders. Beside testscript's own commands there are
 //
 //	exits CODE PROGRAM [ARG...]   run, and want exactly this exit code
 //	expand FILE...                replace $WORK, $HOME and $BIN in files
@@ -66,11 +66,13 @@ func TestScripts(t *testing.T) {
 			env.Setenv("USERPROFILE", home)
 			env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
 			env.Setenv("BIN", programs)
-			contrib, err := filepath.Abs(filepath.Join("..", "..", "contrib"))
-			if err != nil {
-				return err
+			for name, dir := range map[string]string{"CONTRIB": "contrib", "TESTDATA": "testdata"} {
+				path, err := filepath.Abs(filepath.Join("..", "..", dir))
+				if err != nil {
+					return err
+				}
+				env.Setenv(name, path)
 			}
-			env.Setenv("CONTRIB", contrib)
 			env.Setenv("PATH", programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			env.Setenv("LC_ALL", "C.UTF-8")
 			env.Setenv("TZ", "UTC")

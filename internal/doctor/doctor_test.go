@@ -221,7 +221,7 @@ func TestWiredTwice(t *testing.T) {
 	l.want("budget", OK, "60 s")
 }
 
-func TestHookRuns(t *testing.T) {
+func TestHookRuns(t *testing.T) { // PL-08: a program that lost its bit is named, with what mends it
 	l := newLab(t)
 	l.answer = "session-end-archive v1.0.0"
 	l.want("hook-version", Note, "v1.0.0")
@@ -231,7 +231,9 @@ func TestHookRuns(t *testing.T) {
 	if err := os.Chmod(l.hook, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l.want("hook-not-executable", Problem, "")
+	if f := l.want("hook-not-executable", Problem, l.hook); !strings.HasPrefix(f.Fix, "chmod +x ") {
+		t.Errorf("fix %q", f.Fix)
+	}
 	if err := os.Remove(l.hook); err != nil {
 		t.Fatal(err)
 	}
@@ -266,11 +268,11 @@ func TestBlocked(t *testing.T) {
 	}
 	hooks := `"hooks":{"SessionEnd":[{"hooks":[` + l.handler("") + `]}]}}`
 	for settings, want := range map[string]string{
-		`{ /* */ ` + hooks:                          "settings-not-strict",
-		`{"cleanupPeriodDays":0,` + hooks:           "retention-invalid",
-		`{"disableAllHooks":true,` + hooks:          "hooks-disabled",
-		`{"env":{"SESSION_KEEPER":"off"},` + hooks:  "switched-off",
-		`{"cleanupPeriodDays":3,"model":1,` + hooks: "",
+		`{ /* */ ` + hooks:                            "settings-not-strict",
+		`{"cleanupPeriodDays":0,` + hooks:             "retention-invalid",
+		`{"disableAllHooks":true,` + hooks:            "hooks-disabled",
+		`{"env":{"SESSION_KEEPER":"off"},` + hooks:    "switched-off",
+		`{"cleanupPeriodDays":3,"model":"x",` + hooks: "",
 		`{}`: "not-wired",
 		`{`:  "settings-unreadable not-wired",
 	} {

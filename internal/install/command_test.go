@@ -1,7 +1,10 @@
 package install
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,6 +31,32 @@ func TestShellWordsAsShDoes(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("shellWords(%q) = %q, sh says %q", line, got, want)
+		}
+	}
+}
+
+// PL-04, PL-07: whatever is in the path of the hook, sh runs it as it is wired,
+// exit code 2 never gets through, and it is recognised as ours.
+func TestWiredPathRuns(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs sh")
+	}
+	for _, dir := range []string{"a b", "c'd", `"`, "$HOME", "a&b;c|d", "`x`", "é 日本", "-n", "#", "(x)", "*", `back\slash`, "~"} {
+		path := filepath.Join(t.TempDir(), dir, "session-end-archive")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\nprintf ran; exit 2\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		command := ShellCommand(path)
+		out, err := exec.Command("sh", "-c", command).Output()
+		var exit *exec.ExitError
+		if string(out) != "ran" || !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("%s: printed %q, %v", command, out, err)
+		}
+		if found, name, ok := findBinary(command, 0); !ok || found != path || name != "session-end-archive" {
+			t.Errorf("%s: recognised as %q %q %v", command, found, name, ok)
 		}
 	}
 }

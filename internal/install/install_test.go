@@ -461,7 +461,8 @@ func TestBackupsAreBounded(t *testing.T) {
 	}
 }
 
-// On Windows there is no sh to count on: exec form.
+// On Windows there is no sh to count on: exec form, with the program's whole name.
+// PL-05, PL-15
 func TestWindowsForm(t *testing.T) {
 	o := options(t, []byte("{}"))
 	o.GOOS, o.Binary = "windows", `C:\Tools\session-end-archive.exe`
