@@ -51,6 +51,11 @@ what was printed is then not the whole file.`,
 			if err != nil {
 				return err
 			}
+			if generation == "" && src.generation != nil {
+				if err := a.hintLonger(cmd.Context(), d, s, src.generation); err != nil {
+					return err
+				}
+			}
 			if files {
 				for _, f := range src.files {
 					if _, err := fmt.Fprintf(a.out, "%12d  %s/%s\n", f.size, f.family, oneLine(f.path)); err != nil {

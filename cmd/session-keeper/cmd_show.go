@@ -133,8 +133,8 @@ func (a *app) hintLonger(ctx context.Context, d *desk, s *sessions.Session, show
 		return err
 	}
 	for _, l := range longer {
-		a.say("hint", fmt.Sprintf("generation %s of %s holds more of the conversation, %s: session-keeper show %s --generation %s", generationName(h, l.generation),
-			l.generation.Taken.Local().Format("2006-01-02 15:04"), plural(int(l.messages), "message"), s.ID, generationName(h, l.generation)))
+		a.say("hint", fmt.Sprintf("generation %s of %s holds more of the conversation, %s: --generation %s takes it", generationName(h, l.generation),
+			l.generation.Taken.Local().Format("2006-01-02 15:04"), plural(int(l.messages), "message"), generationName(h, l.generation)))
 	}
 	return nil
 }
@@ -167,8 +167,8 @@ type page struct {
 	shown  int
 	passed bool // entries were left out since the last one shown
 
-	seen     map[repeatKey]struct{}
-	repeated int // records that were shown before
+	seen     map[uint64]struct{} // hashes of records
+	repeated int                 // records that were there before
 
 	queue   transcript.Queue
 	speaker string // whose heading was written last
@@ -207,34 +207,31 @@ func (p *page) head(s *sessions.Session, src *source, f transcript.Facts) error 
 	return err
 }
 
-// A repeatKey is the same for records that say the same under the same id, as
-// writers that overlap leave them.
-type repeatKey struct{ id, content uint64 }
-
-var repeatSeed = maphash.MakeSeed()
-
-// repeats reports whether a record was there before, whatever its other fields
-// are by now.
+// repeats reports whether a record was there before: one that says the same under
+// the same id, whatever its other fields are by now. Writers that overlap leave
+// such. It costs some bytes of memory for each record.
 func (p *page) repeats(r *transcript.Record) bool {
-	if r.UUID.String() == "" {
+	if len(r.UUID.Raw()) <= len(`""`) {
 		return false
 	}
-	var content maphash.Hash
-	content.SetSeed(repeatSeed)
-	for _, v := range []transcript.Value{r.Type, r.Subtype, r.Message, r.Attachment} {
-		content.Write(v.Raw())
-		content.WriteByte(0)
+	var h maphash.Hash
+	h.SetSeed(repeatSeed)
+	for _, v := range []transcript.Value{r.UUID, r.Type, r.Subtype, r.Message, r.Attachment} {
+		h.Write(v.Raw())
+		h.WriteByte(0)
 	}
-	key := repeatKey{maphash.Bytes(repeatSeed, r.UUID.Raw()), content.Sum64()}
+	key := h.Sum64()
 	if _, seen := p.seen[key]; seen {
 		return true
 	}
 	if p.seen == nil {
-		p.seen = map[repeatKey]struct{}{}
+		p.seen = map[uint64]struct{}{}
 	}
 	p.seen[key] = struct{}{}
 	return false
 }
+
+var repeatSeed = maphash.MakeSeed()
 
 // record shows one record, if a reader wants to see it.
 func (p *page) record(r *transcript.Record) error {
