@@ -19,7 +19,7 @@ import (
 )
 
 // checkLastEvent tells what the log says of the last event that reached us.
-func checkLastEvent(_ context.Context, w *World) []Finding {
+func checkLastEvent(ctx context.Context, w *World) []Finding {
 	if w.Settings == nil {
 		return nil
 	}
@@ -55,7 +55,12 @@ func checkLastEvent(_ context.Context, w *World) []Finding {
 		failures--
 	}
 	if event == nil {
-		found = append(found, note("no-event", "", "no event of the last seven days is in the log: end a session of Claude Code, then look again"))
+		if n := w.unheard(ctx); n > 0 {
+			found = append(found, note("hook-silent", "start claude and see with /hooks whether SessionEnd is listed; if it is not, one value of a wrong type in a settings file may be why",
+				"%s written since the hook was wired, and no event of the last seven days is in the log: unless they are still open, Claude Code does not run the hook", sessions(n)))
+		} else {
+			found = append(found, note("no-event", "", "no event of the last seven days is in the log: end a session of Claude Code, then look again"))
+		}
 	} else {
 		what := field(*event, "event")
 		if reason := field(*event, "reason"); reason != "" {
@@ -71,6 +76,31 @@ func checkLastEvent(_ context.Context, w *World) []Finding {
 		found = append(found, note("failures", "look into "+keeper.LogDir(w.Settings.Paths.State), "failures in the log of the last seven days: %d", failures))
 	}
 	return found
+}
+
+// unheard counts the sessions that were written after the hook was wired and that
+// nobody seems to work on any more. The client ignores a settings file for reasons
+// that only it knows (one value of a wrong type does, observed on 2.1.332), and says
+// nothing: this is how it shows.
+func (w *World) unheard(ctx context.Context) int {
+	wired := install.WiredAt(w.Settings.Paths.State)
+	if w.Keeper == nil || wired.IsZero() {
+		return 0
+	}
+	bundles, _, err := w.Keeper.Locator().Sessions(ctx)
+	if err != nil {
+		return 0 // checkCatchUp tells
+	}
+	// A session that was open at the time of the install has no hook; one that
+	// was written to of late may be open still.
+	const settling, idle = time.Hour, time.Hour
+	n := 0
+	for _, b := range bundles {
+		if b.Transcript != "" && b.ModTime.After(wired.Add(settling)) && b.ModTime.Before(w.Now.Add(-idle)) && b.ModTime.After(w.Now.Add(-soon)) {
+			n++
+		}
+	}
+	return n
 }
 
 // field is a text of a log entry, "" if there is none of this name.

@@ -527,6 +527,35 @@ func TestPaused(t *testing.T) {
 	}
 }
 
+// Sessions come and go, and the hook is never heard of: that is said, whatever the
+// reason is.
+func TestHookIsSilent(t *testing.T) {
+	l := newLab(t)
+	at := func(path string, ago time.Duration) {
+		t.Helper()
+		if err := os.Chtimes(path, testNow.Add(-ago), testNow.Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at(filepath.Join(l.state(), "install.json"), 48*time.Hour)
+	transcript := filepath.Join(l.home, ".claude", "projects", "-p", "0b6b52c5-8c1e-4c6f-9d1e-6f0f5f3a2b10.jsonl")
+	l.write(transcript, "{}\n")
+	for _, ago := range []time.Duration{72 * time.Hour, 10 * time.Minute} { // from before; may be open
+		at(transcript, ago)
+		l.want("no-event", Note, "")
+		l.wantNone("hook-silent")
+	}
+	at(transcript, 5*time.Hour)
+	if f := l.want("hook-silent", Note, "1 session written since the hook was wired"); !strings.Contains(f.Fix, "/hooks") {
+		t.Errorf("fix %q", f.Fix)
+	}
+	l.wantNone("no-event")
+	l.write(filepath.Join(keeper.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"),
+		`{"level":"info","time":"2026-11-30T11:00:00Z","program":"session-end-archive","message":"handed off","event":"SessionEnd"}`+"\n")
+	l.want("last-event", OK, "")
+	l.wantNone("hook-silent")
+}
+
 func TestLastEvent(t *testing.T) {
 	l := newLab(t)
 	log := func(lines ...string) {

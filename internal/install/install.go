@@ -212,6 +212,16 @@ func (o Options) records() (*recordFile, error) {
 	return r, nil
 }
 
+// WiredAt is when the wiring was last changed by an install, zero if that is not
+// known.
+func WiredAt(state string) time.Time {
+	fi, err := os.Stat(Options{State: state}.recordPath())
+	if err != nil {
+		return time.Time{}
+	}
+	return fi.ModTime()
+}
+
 // Recorded lists the settings files that an install has changed and no
 // uninstall has changed back, sorted.
 func Recorded(state string) ([]string, error) {
