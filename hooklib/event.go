@@ -273,8 +273,14 @@ type PermissionRequest struct {
 	Common
 	ToolName              string          `json:"tool_name"`
 	ToolInput             json.RawMessage `json:"tool_input"`
-	PermissionSuggestions json.RawMessage `json:"permission_suggestions"` // an array; may be given back in [AllowRequest]
+	PermissionSuggestions json.RawMessage `json:"permission_suggestions"` // see [PermissionRequest.Suggestions]
 	MCPServer             *MCPServer      `json:"mcp_server"`
+}
+
+// Suggestions decodes PermissionSuggestions: what the client would offer the
+// user as a lasting answer. They may be given back in [AllowRequest].
+func (e *PermissionRequest) Suggestions() ([]PermissionUpdate, error) {
+	return list[PermissionUpdate](e.PermissionSuggestions)
 }
 
 // PermissionDenied says that the automatic mode has refused a tool.

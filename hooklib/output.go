@@ -30,8 +30,8 @@ const MaxClassifierContext = 2_000
 // Three fields occur in many outputs. SystemMessage is shown to the user, not
 // to the model. TerminalSequence is written to the user's terminal by an
 // interactive client; see [CheckTerminalSequence]. Halt, if it is not empty,
-// stops the model for good, and is the reason that the user is given; a Block
-// only sends it back with that reason.
+// ends the model's turn, and is the reason that the user is given; a Block sends
+// the model back with that reason, or keeps from it what it was to get.
 type Output interface {
 	// outputFor returns the name of the event that the output answers.
 	outputFor() string
@@ -76,11 +76,11 @@ type specific struct {
 }
 
 type requestAnswer struct {
-	Behavior           string          `json:"behavior"`
-	UpdatedInput       json.RawMessage `json:"updatedInput,omitempty"`
-	UpdatedPermissions json.RawMessage `json:"updatedPermissions,omitempty"`
-	Message            string          `json:"message,omitempty"`
-	Interrupt          bool            `json:"interrupt,omitempty"`
+	Behavior           string             `json:"behavior"`
+	UpdatedInput       json.RawMessage    `json:"updatedInput,omitempty"`
+	UpdatedPermissions []PermissionUpdate `json:"updatedPermissions,omitempty"`
+	Message            string             `json:"message,omitempty"`
+	Interrupt          bool               `json:"interrupt,omitempty"`
 }
 
 // Encode returns what a hook prints to answer e with out: one JSON object and
@@ -247,10 +247,15 @@ func CheckTerminalSequence(s string) error {
 // object encodes a value of the caller's that has to be a JSON object; nil is
 // none.
 func object(name string, value any) (json.RawMessage, error) {
-	return encoded(name, value, '{')
+	raw, err := encoded(name, value)
+	if err == nil && raw != nil && raw[0] != '{' {
+		return nil, fmt.Errorf("%s is no JSON object", name)
+	}
+	return raw, err
 }
 
-func encoded(name string, value any, kind byte) (json.RawMessage, error) {
+// encoded encodes a value of the caller's; nil is none.
+func encoded(name string, value any) (json.RawMessage, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -260,14 +265,7 @@ func encoded(name string, value any, kind byte) (json.RawMessage, error) {
 	if err := enc.Encode(value); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	raw := bytes.TrimSpace(b.Bytes())
-	switch {
-	case kind == '{' && raw[0] != '{':
-		return nil, fmt.Errorf("%s is no JSON object", name)
-	case kind == '[' && raw[0] != '[':
-		return nil, fmt.Errorf("%s is no JSON array", name)
-	}
-	return raw, nil
+	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 func (a *answer) block(reason string) {

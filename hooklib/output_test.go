@@ -129,13 +129,15 @@ func TestEncode(t *testing.T) {
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","updatedInput":{"a":"�"}}}`},
 		{"deny", nil, PreToolUseOutput{Permission: Deny{Reason: "r"}, AdditionalContext: "c"},
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"r","additionalContext":"c"}}`},
+		{"rewrite", nil, PreToolUseOutput{Permission: Rewrite{UpdatedInput: map[string]string{"command": "ls"}}},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"command":"ls"}}}`},
 		{"defer", nil, PreToolUseOutput{Permission: Defer{}}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}`},
 		{"skill command", nil, PreSkillShellCommandOutput{Deny: "r"},
 			`{"hookSpecificOutput":{"hookEventName":"PreSkillShellCommand","permissionDecision":"deny","permissionDecisionReason":"r"}}`},
 		{"tool output", nil, PostToolUseOutput{UpdatedToolOutput: "x", ClassifierContext: "k"},
 			`{"hookSpecificOutput":{"hookEventName":"PostToolUse","classifierContext":"k","updatedToolOutput":"x"}}`},
-		{"request allowed", nil, PermissionRequestOutput{Decision: AllowRequest{UpdatedInput: map[string]any{"a": 1}, UpdatedPermissions: json.RawMessage(`[{"type":"setMode"}]`)}},
-			`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode"}]}}}`},
+		{"request allowed", nil, PermissionRequestOutput{Decision: AllowRequest{UpdatedInput: map[string]any{"a": 1}, UpdatedPermissions: []PermissionUpdate{{Type: "addRules", Behavior: "allow", Rules: []PermissionRule{{ToolName: "Bash", RuleContent: "ls"}}, Destination: "session"}}}},
+			`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"ls"}],"behavior":"allow","destination":"session"}]}}}`},
 		{"request denied", nil, PermissionRequestOutput{Decision: DenyRequest{Message: "m", Interrupt: true}},
 			`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"m","interrupt":true}}}`},
 		{"retry", nil, PermissionDeniedOutput{Retry: true}, `{"hookSpecificOutput":{"hookEventName":"PermissionDenied","retry":true}}`},
@@ -173,6 +175,10 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+func updates(u PermissionUpdate) Output {
+	return PermissionRequestOutput{Decision: AllowRequest{UpdatedPermissions: []PermissionUpdate{u}}}
+}
+
 func TestEncodeRefuses(t *testing.T) {
 	tests := []struct {
 		name string
@@ -185,7 +191,13 @@ func TestEncodeRefuses(t *testing.T) {
 		{"null for an input", PreToolUseOutput{Permission: Allow{UpdatedInput: json.RawMessage("null")}}, "no JSON object"},
 		{"an input that is no JSON", PreToolUseOutput{Permission: Allow{UpdatedInput: json.RawMessage("{]")}}, "updated input"},
 		{"an input that JSON has not", PreToolUseOutput{Permission: Allow{UpdatedInput: math.NaN()}}, "updated input"},
-		{"rules that are no array", PermissionRequestOutput{Decision: AllowRequest{UpdatedPermissions: "x"}}, "no JSON array"},
+		{"an unknown change of permissions", updates(PermissionUpdate{Type: "x", Destination: "session"}), "is not known"},
+		{"a mode for nobody", updates(PermissionUpdate{Type: "setMode", Mode: "plan"}), "destination"},
+		{"no mode", updates(PermissionUpdate{Type: "setMode", Destination: "session"}), "needs a mode"},
+		{"a mode and rules", updates(PermissionUpdate{Type: "setMode", Mode: "plan", Behavior: "deny", Destination: "session"}), "needs a mode"},
+		{"no rules", updates(PermissionUpdate{Type: "addRules", Behavior: "deny", Destination: "session"}), "needs rules"},
+		{"rules for nothing", updates(PermissionUpdate{Type: "removeRules", Rules: []PermissionRule{{}}, Destination: "session"}), "needs rules"},
+		{"no directories", updates(PermissionUpdate{Type: "addDirectories", Destination: "session"}), "needs directories"},
 		{"a request's input", PermissionRequestOutput{Decision: AllowRequest{UpdatedInput: []int{1}}}, "no JSON object"},
 		{"content", ElicitationOutput{Action: Accept{Content: "x"}}, "no JSON object"},
 		{"a hidden prompt that is not blocked", UserPromptSubmitOutput{HidePrompt: true}, "blocked"},

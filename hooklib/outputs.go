@@ -2,7 +2,9 @@ package hooklib
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,7 +47,7 @@ func (o SessionStartOutput) answer(e Event) (a answer, err error) {
 
 // SetupOutput answers [Setup].
 type SetupOutput struct {
-	AdditionalContext string
+	AdditionalContext string // documented; with -p --init it did not reach the model (observed on 2.1.332)
 	SystemMessage     string
 	TerminalSequence  string
 }
@@ -89,6 +91,7 @@ type UserPromptExpansionOutput struct {
 	Block             string // if it is not empty, the reason for which the command is not expanded
 	HidePrompt        bool   // leaves the prompt out of what the user is told of a block
 	AdditionalContext string
+	Halt              string
 	SystemMessage     string
 	TerminalSequence  string
 }
@@ -98,6 +101,7 @@ func (UserPromptExpansionOutput) outputFor() string { return NameUserPromptExpan
 func (o UserPromptExpansionOutput) answer(Event) (a answer, err error) {
 	a.SystemMessage, a.TerminalSequence = o.SystemMessage, o.TerminalSequence
 	a.block(o.Block)
+	a.halt(o.Halt)
 	a.specific.AdditionalContext = o.AdditionalContext
 	return a, hidePrompt(&a, o.HidePrompt)
 }
@@ -115,7 +119,9 @@ type StopOutput struct {
 	// Block, if it is not empty, makes the model go on, and is what it is
 	// told. After eight in a row the client stops all the same (documented);
 	// look at [Stop].StopHookActive.
-	Block             string
+	Block string
+	// AdditionalContext makes the model go on as well, without the word of a
+	// failure (observed on 2.1.332).
 	AdditionalContext string
 	Halt              string
 	SystemMessage     string
@@ -132,18 +138,23 @@ func (o StopOutput) answer(Event) (a answer, err error) {
 	return a, nil
 }
 
-// SubagentStopOutput answers [SubagentStop].
+// SubagentStopOutput answers [SubagentStop]. A request to stop for good is
+// ignored here (observed on 2.1.332).
 type SubagentStopOutput struct {
 	Block             string // if it is not empty, makes the subagent go on, and is what it is told
-	AdditionalContext string // for the subagent
-	Halt              string
+	AdditionalContext string // makes the subagent go on as well (observed on 2.1.332)
 	SystemMessage     string
 	TerminalSequence  string
 }
 
 func (SubagentStopOutput) outputFor() string { return NameSubagentStop }
 
-func (o SubagentStopOutput) answer(e Event) (answer, error) { return StopOutput(o).answer(e) }
+func (o SubagentStopOutput) answer(Event) (a answer, err error) {
+	a.SystemMessage, a.TerminalSequence = o.SystemMessage, o.TerminalSequence
+	a.block(o.Block)
+	a.specific.AdditionalContext = o.AdditionalContext
+	return a, nil
+}
 
 // SubagentStartOutput answers [SubagentStart].
 type SubagentStartOutput struct {
@@ -192,7 +203,7 @@ func (o PreCompactOutput) answer(Event) (a answer, err error) {
 func trimSpace(s string) string { return strings.Trim(strings.TrimSpace(s), "\uFEFF \t\r\n") }
 
 // Permission is what a hook says about a tool that is about to run: [Allow],
-// [Deny], [Ask] or [Defer].
+// [Deny], [Ask], [Defer] or [Rewrite].
 type Permission interface {
 	permission() (decision, reason string, input any)
 }
@@ -220,10 +231,18 @@ type Defer struct {
 	Reason string
 }
 
+// Rewrite gives the tool another input, and leaves the rest to the client
+// (observed on 2.1.332).
+type Rewrite struct {
+	UpdatedInput any // a JSON object
+}
+
 func (p Allow) permission() (string, string, any) { return "allow", p.Reason, p.UpdatedInput }
 func (p Deny) permission() (string, string, any)  { return "deny", p.Reason, nil }
 func (p Ask) permission() (string, string, any)   { return "ask", p.Reason, p.UpdatedInput }
 func (p Defer) permission() (string, string, any) { return "defer", p.Reason, nil }
+
+func (p Rewrite) permission() (string, string, any) { return "", "", p.UpdatedInput }
 
 // PreToolUseOutput answers [PreToolUse].
 type PreToolUseOutput struct {
@@ -271,10 +290,15 @@ type PostToolUseOutput struct {
 	Block             string // if it is not empty, tells the model what is wrong with the result
 	AdditionalContext string
 	ClassifierContext string // for the automatic mode's judge; at most [MaxClassifierContext]
-	UpdatedToolOutput any    // if it is not nil, what the model gets instead of the tool's result
-	Halt              string
-	SystemMessage     string
-	TerminalSequence  string
+
+	// UpdatedToolOutput, if it is not nil, is what the model gets instead of
+	// the tool's result. The client ignores one that has not the form of that
+	// tool's own (observed on 2.1.332); see [PostToolUse].ToolResponse.
+	UpdatedToolOutput any
+
+	Halt             string
+	SystemMessage    string
+	TerminalSequence string
 }
 
 func (PostToolUseOutput) outputFor() string { return NamePostToolUse }
@@ -285,26 +309,28 @@ func (o PostToolUseOutput) answer(Event) (a answer, err error) {
 	a.halt(o.Halt)
 	a.specific.AdditionalContext = o.AdditionalContext
 	a.specific.ClassifierContext = o.ClassifierContext
-	a.specific.UpdatedToolOutput, err = encoded("updated tool output", o.UpdatedToolOutput, 0)
+	a.specific.UpdatedToolOutput, err = encoded("updated tool output", o.UpdatedToolOutput)
 	return a, err
 }
 
-// PostToolUseFailureOutput answers [PostToolUseFailure].
+// PostToolUseFailureOutput answers [PostToolUseFailure]. A request to stop for
+// good is ignored here (observed on 2.1.332).
 type PostToolUseFailureOutput struct {
-	Block             string
+	Block             string // if it is not empty, tells the model more about what went wrong
 	AdditionalContext string
-	Halt              string
 	SystemMessage     string
 	TerminalSequence  string
 }
 
 func (PostToolUseFailureOutput) outputFor() string { return NamePostToolUseFailure }
 
-func (o PostToolUseFailureOutput) answer(e Event) (answer, error) { return StopOutput(o).answer(e) }
+func (o PostToolUseFailureOutput) answer(e Event) (answer, error) {
+	return SubagentStopOutput(o).answer(e)
+}
 
-// PostToolBatchOutput answers [PostToolBatch].
+// PostToolBatchOutput answers [PostToolBatch]. To block does the same as to
+// halt here (observed on 2.1.332): the model is not told.
 type PostToolBatchOutput struct {
-	Block             string // if it is not empty, stops the model before it goes on
 	AdditionalContext string
 	Halt              string
 	SystemMessage     string
@@ -313,7 +339,12 @@ type PostToolBatchOutput struct {
 
 func (PostToolBatchOutput) outputFor() string { return NamePostToolBatch }
 
-func (o PostToolBatchOutput) answer(e Event) (answer, error) { return StopOutput(o).answer(e) }
+func (o PostToolBatchOutput) answer(Event) (a answer, err error) {
+	a.SystemMessage, a.TerminalSequence = o.SystemMessage, o.TerminalSequence
+	a.halt(o.Halt)
+	a.specific.AdditionalContext = o.AdditionalContext
+	return a, nil
+}
 
 // RequestDecision is what a hook answers in the user's place to a
 // [PermissionRequest]: [AllowRequest] or [DenyRequest].
@@ -323,8 +354,50 @@ type RequestDecision interface {
 
 // AllowRequest gives the permission.
 type AllowRequest struct {
-	UpdatedInput       any // if it is not nil, the input that the tool gets instead; a JSON object
-	UpdatedPermissions any // if it is not nil, rules to be kept: an array, such as [PermissionRequest].PermissionSuggestions
+	UpdatedInput       any                // if it is not nil, the input that the tool gets instead; a JSON object
+	UpdatedPermissions []PermissionUpdate // what is to be allowed from now on, such as some of [PermissionRequest.Suggestions]
+}
+
+// PermissionUpdate is a change of what the client allows without asking.
+type PermissionUpdate struct {
+	Type        string           `json:"type"`                  // addRules, replaceRules, removeRules; setMode; addDirectories, removeDirectories
+	Rules       []PermissionRule `json:"rules,omitempty"`       // for rules
+	Behavior    string           `json:"behavior,omitempty"`    // for rules: allow, deny, ask
+	Mode        string           `json:"mode,omitempty"`        // for setMode
+	Directories []string         `json:"directories,omitempty"` // for directories
+	Destination string           `json:"destination"`           // userSettings, projectSettings, localSettings, session, cliArg
+}
+
+// PermissionRule names a tool, or what of it is meant.
+type PermissionRule struct {
+	ToolName    string `json:"toolName"`
+	RuleContent string `json:"ruleContent,omitempty"`
+}
+
+// check says whether the client would take u: it rejects the whole answer for
+// one that it does not (observed on 2.1.332).
+func (u PermissionUpdate) check() error {
+	rules, mode, directories := len(u.Rules) > 0 || u.Behavior != "", u.Mode != "", len(u.Directories) > 0
+	switch u.Type {
+	case "addRules", "replaceRules", "removeRules":
+		if len(u.Rules) == 0 || mode || directories || !slices.Contains([]string{"allow", "deny", "ask"}, u.Behavior) {
+			return fmt.Errorf("%s needs rules and a behavior, and nothing else", u.Type)
+		}
+	case "setMode":
+		if rules || directories || !slices.Contains([]string{"default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto"}, u.Mode) {
+			return errors.New("setMode needs a mode, and nothing else")
+		}
+	case "addDirectories", "removeDirectories":
+		if rules || mode || !directories {
+			return fmt.Errorf("%s needs directories, and nothing else", u.Type)
+		}
+	default:
+		return fmt.Errorf("type %s is not known", quote(u.Type))
+	}
+	if !slices.Contains([]string{"userSettings", "projectSettings", "localSettings", "session", "cliArg"}, u.Destination) {
+		return fmt.Errorf("destination %s is not known", quote(u.Destination))
+	}
+	return nil
 }
 
 // DenyRequest refuses the permission.
@@ -338,8 +411,12 @@ func (d AllowRequest) decide() (*requestAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := encoded("updated permissions", d.UpdatedPermissions, '[')
-	return &requestAnswer{Behavior: "allow", UpdatedInput: input, UpdatedPermissions: rules}, err
+	for _, u := range d.UpdatedPermissions {
+		if err := u.check(); err != nil {
+			return nil, fmt.Errorf("updated permissions: %w", err)
+		}
+	}
+	return &requestAnswer{Behavior: "allow", UpdatedInput: input, UpdatedPermissions: d.UpdatedPermissions}, nil
 }
 
 func (d DenyRequest) decide() (*requestAnswer, error) {

@@ -331,7 +331,7 @@ func TestParseRecordedEvents(t *testing.T) {
 				}
 				continue
 			}
-			got, err := encoded(name, v.FieldByIndex(f.Index).Interface(), 0)
+			got, err := encoded(name, v.FieldByIndex(f.Index).Interface())
 			if err != nil || string(got) != string(came) && string(came) != "null" {
 				t.Errorf("%s: %s came as %s and is %s, %v", file, name, came, got, err)
 			}
@@ -431,6 +431,12 @@ func TestLists(t *testing.T) {
 	}
 	if _, err := sub.Tasks(); err == nil {
 		t.Error("a text is a list of tasks")
+	}
+	request := parse(`{"hook_event_name":"PermissionRequest","permission_suggestions":[{"type":"addDirectories","directories":["/p"],"destination":"session"},{"type":"setMode","mode":"acceptEdits","destination":"session"}]}`).(*PermissionRequest)
+	if updates, err := request.Suggestions(); err != nil || len(updates) != 2 || updates[1].Mode != "acceptEdits" {
+		t.Errorf("%v, %v", updates, err)
+	} else if got, err := Encode(request, PermissionRequestOutput{Decision: AllowRequest{UpdatedPermissions: updates}}); err != nil || !bytes.Contains(got, request.PermissionSuggestions) {
+		t.Errorf("given back as %s, %v", got, err)
 	}
 	batch := parse(`{"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_input":{"a":1}}]}`).(*PostToolBatch)
 	if calls, err := batch.Calls(); err != nil || len(calls) != 1 || string(calls[0].ToolInput) != `{"a":1}` {

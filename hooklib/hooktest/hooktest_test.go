@@ -421,6 +421,9 @@ func TestCheckOutput(t *testing.T) {
 		{"Stop", `{"systemMessage":7}`, "no text"},
 		{"Stop", `{"terminalSequence":"\u0007"}`, ""},
 		{"Stop", `{"terminalSequence":"x"}`, "terminal sequence"},
+		{"SubagentStop", `{"continue":false,"stopReason":"x"}`, "does not take"},
+		{"PostToolUseFailure", `{"continue":false,"stopReason":"x"}`, "does not take"},
+		{"UserPromptExpansion", "plain", ""},
 		{"PreToolUse", `{"decision":"block","reason":"x"}`, "does not take"},
 		{"PreToolUse", `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"x"}}`, ""},
 		{"PreToolUse", `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"maybe"}}`, "none of allow"},
@@ -452,6 +455,22 @@ func TestCheckOutput(t *testing.T) {
 	}
 }
 
+// FuzzCheckOutput states that no output makes the check panic, and that what it
+// takes as JSON is JSON.
+func FuzzCheckOutput(f *testing.F) {
+	for _, seed := range []string{"", "x", "{", `{"decision":"block","reason":"x"}`, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{}}}`, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny"}}}`} {
+		f.Add(uint8(len(seed)), []byte(seed))
+	}
+	names := hooklib.Names()
+	f.Fuzz(func(t *testing.T, event uint8, stdout []byte) {
+		name := names[int(event)%len(names)]
+		err := CheckOutput([]byte(`{"hook_event_name":"`+name+`"}`), stdout)
+		if text := bytes.TrimSpace(stdout); err == nil && len(text) > 0 && text[0] == '{' && !json.Valid(text) {
+			t.Fatalf("%s: %q is taken", name, stdout)
+		}
+	})
+}
+
 // Whatever hooklib prints is what this package takes.
 func TestCheckTakesWhatEncodeGives(t *testing.T) {
 	dir := t.TempDir()
@@ -460,17 +479,17 @@ func TestCheckTakesWhatEncodeGives(t *testing.T) {
 		hooklib.SessionStartOutput{AdditionalContext: "a", SessionTitle: "b", InitialUserMessage: "c", WatchPaths: []string{dir}, ReloadSkills: true, SystemMessage: "d", TerminalSequence: "\x07"},
 		hooklib.SetupOutput{AdditionalContext: "a", SystemMessage: "b", TerminalSequence: "\x07"},
 		hooklib.UserPromptSubmitOutput{Block: "a", HidePrompt: true, AdditionalContext: "b", SessionTitle: "c", Halt: "d", SystemMessage: "e", TerminalSequence: "\x07"},
-		hooklib.UserPromptExpansionOutput{Block: "a", HidePrompt: true, AdditionalContext: "b", SystemMessage: "c", TerminalSequence: "\x07"},
+		hooklib.UserPromptExpansionOutput{Block: "a", HidePrompt: true, AdditionalContext: "b", Halt: "d", SystemMessage: "c", TerminalSequence: "\x07"},
 		hooklib.StopOutput{Block: "a", AdditionalContext: "b", Halt: "c", SystemMessage: "d", TerminalSequence: "\x07"},
 		hooklib.SubagentStartOutput{AdditionalContext: "a", SystemMessage: "b", TerminalSequence: "\x07"},
-		hooklib.SubagentStopOutput{Block: "a", AdditionalContext: "b", Halt: "c", SystemMessage: "d", TerminalSequence: "\x07"},
+		hooklib.SubagentStopOutput{Block: "a", AdditionalContext: "b", SystemMessage: "d", TerminalSequence: "\x07"},
 		hooklib.PreCompactOutput{Block: "a"}, hooklib.PreCompactOutput{Instructions: "a"},
 		hooklib.PreToolUseOutput{Permission: hooklib.Allow{Reason: "a", UpdatedInput: map[string]int{"a": 1}}, AdditionalContext: "b", Halt: "c", SystemMessage: "d", TerminalSequence: "\x07"},
-		hooklib.PreToolUseOutput{Permission: hooklib.Deny{Reason: "a"}}, hooklib.PreToolUseOutput{Permission: hooklib.Ask{Reason: "a"}}, hooklib.PreToolUseOutput{Permission: hooklib.Defer{}},
+		hooklib.PreToolUseOutput{Permission: hooklib.Deny{Reason: "a"}}, hooklib.PreToolUseOutput{Permission: hooklib.Ask{Reason: "a"}}, hooklib.PreToolUseOutput{Permission: hooklib.Defer{}}, hooklib.PreToolUseOutput{Permission: hooklib.Rewrite{UpdatedInput: map[string]int{}}},
 		hooklib.PostToolUseOutput{Block: "a", AdditionalContext: "b", ClassifierContext: "c", UpdatedToolOutput: 7, Halt: "d", SystemMessage: "e", TerminalSequence: "\x07"},
-		hooklib.PostToolUseFailureOutput{Block: "a", AdditionalContext: "b", Halt: "c", SystemMessage: "d", TerminalSequence: "\x07"},
-		hooklib.PostToolBatchOutput{Block: "a", AdditionalContext: "b", Halt: "c", SystemMessage: "d", TerminalSequence: "\x07"},
-		hooklib.PermissionRequestOutput{Decision: hooklib.AllowRequest{UpdatedInput: map[string]int{}, UpdatedPermissions: []int{}}, SystemMessage: "a", TerminalSequence: "\x07"},
+		hooklib.PostToolUseFailureOutput{Block: "a", AdditionalContext: "b", SystemMessage: "d", TerminalSequence: "\x07"},
+		hooklib.PostToolBatchOutput{AdditionalContext: "b", Halt: "c", SystemMessage: "d", TerminalSequence: "\x07"},
+		hooklib.PermissionRequestOutput{Decision: hooklib.AllowRequest{UpdatedInput: map[string]int{}, UpdatedPermissions: []hooklib.PermissionUpdate{{Type: "setMode", Mode: "plan", Destination: "session"}}}, SystemMessage: "a", TerminalSequence: "\x07"},
 		hooklib.PermissionRequestOutput{Decision: hooklib.DenyRequest{Message: "a", Interrupt: true}},
 		hooklib.PermissionDeniedOutput{Retry: true, SystemMessage: "a", TerminalSequence: "\x07"},
 		hooklib.PreSkillShellCommandOutput{Deny: "a", SystemMessage: "b", TerminalSequence: "\x07"},

@@ -23,9 +23,9 @@ type accepted struct {
 	specific []string // the fields of hookSpecificOutput, but for its name
 }
 
-// answers holds what each event takes (client 2.1.332: observed for
-// SessionStart, PreCompact and SessionEnd, else from its published types and
-// documentation). What is not here is discarded or does harm.
+// answers holds what each event takes. What is not here is discarded or does
+// harm. The events of sessions, prompts, compactions, tools, permissions and
+// subagents are as observed on 2.1.332, the others as documented.
 func answers(event string) (a accepted, known bool) {
 	if !slices.Contains(hooklib.Names(), event) {
 		return a, false
@@ -39,10 +39,13 @@ func answers(event string) (a accepted, known bool) {
 		a.plain, a.decision, a.halt = true, true, true
 		a.specific = []string{"additionalContext", "sessionTitle", "suppressOriginalPrompt"}
 	case hooklib.NameUserPromptExpansion:
-		a.decision = true
+		a.plain, a.decision, a.halt = true, true, true
 		a.specific = []string{"additionalContext", "suppressOriginalPrompt"}
-	case hooklib.NameStop, hooklib.NameSubagentStop, hooklib.NamePostToolUseFailure, hooklib.NamePostToolBatch:
+	case hooklib.NameStop, hooklib.NamePostToolBatch:
 		a.decision, a.halt = true, true
+		a.specific = []string{"additionalContext"}
+	case hooklib.NameSubagentStop, hooklib.NamePostToolUseFailure:
+		a.decision = true
 		a.specific = []string{"additionalContext"}
 	case hooklib.NameSetup, hooklib.NameSubagentStart, hooklib.NameNotification, hooklib.NamePostModelSwitch:
 		a.specific = []string{"additionalContext"}
