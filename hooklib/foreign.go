@@ -23,10 +23,11 @@ const (
 //     transcript_path (payload of cursor-agent 2026.08.11 in
 //     github.com/herdrdev/herdr/issues/2832).
 //   - Copilot in VS Code reads the same three files (documented in VS Code's
-//     "Agent hooks"). Its payloads have sessionId, hookEventName and timestamp
-//     in place of the client's names; versions with the client's names are told
-//     by the timestamp, which the client never sends, where the environment is
-//     not that of a Claude Code hook.
+//     "Agent hooks"), Copilot's command line those of the project (documented in
+//     GitHub's "Hooks reference"). Their payloads have sessionId, hookEventName
+//     and timestamp in place of the client's names; those with the client's
+//     names are told by the timestamp, which the client never sends, where the
+//     environment is not that of a Claude Code hook.
 //
 // The environment decides nothing alone: Claude Code runs in the terminals of
 // these programs, and they run in its sessions.
@@ -39,7 +40,7 @@ func Foreign(e Event, env Env) (agent string) {
 		return AgentCursor
 	case c.hasText("hookEventName"), c.hasText("sessionId") && c.SessionID == "":
 		return AgentCopilot
-	case c.hasText("timestamp") && !env.ClaudeCode:
+	case c.Has("timestamp") && !env.ClaudeCode:
 		return AgentCopilot
 	case c.Name != "" && c.Name[0] >= 'a' && c.Name[0] <= 'z':
 		// All names of the client begin with a capital letter.

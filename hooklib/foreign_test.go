@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // SS-07 and the like: the settings files have other readers.
@@ -25,6 +26,7 @@ func TestForeign(t *testing.T) {
 		{"VS Code 1.110", `{"timestamp":"2026-02-09T10:30:00.000Z","cwd":"/p","sessionId":"s","hookEventName":"PreToolUse","transcript_path":"/t.json","tool_name":"editFiles"}`, Env{}, AgentCopilot},
 		{"VS Code in a session of the client", `{"timestamp":"2026-02-09T10:30:00.000Z","sessionId":"s","hookEventName":"Stop"}`, client, AgentCopilot},
 		{"VS Code with the client's names", `{"timestamp":"2026-06-09T10:30:00.000Z","session_id":"s","hook_event_name":"Stop"}`, Env{}, AgentCopilot},
+		{"Copilot's command line", `{"sessionId":"s","timestamp":1770633000000,"cwd":"/p","reason":"complete"}`, client, AgentCopilot},
 		{"a client that tells the time", `{"timestamp":"2026-06-09T10:30:00.000Z","session_id":"s","hook_event_name":"Stop"}`, client, ""},
 		{"names like stop", `{"session_id":"s","hook_event_name":"agentStop"}`, client, AgentOther},
 		{"an event of tomorrow", `{"session_id":"s","hook_event_name":"Brewed","workspace":"x"}`, client, ""},
@@ -83,6 +85,32 @@ func TestRecordedEventsAreNotForeign(t *testing.T) {
 			if agent := Foreign(event, env); agent != "" {
 				t.Errorf("%s: %s", file, agent)
 			}
+		}
+	}
+}
+
+// Whatever the environment, other agents' payloads are told, but for those
+// that the environment alone gives away.
+func TestForeignPayloads(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "events", "foreign", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d events, %v", len(files), err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		event, err := ReadEvent(bytes.NewReader(raw), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _, _ := strings.Cut(strings.ReplaceAll(filepath.Base(file), "vscode", AgentCopilot), "-")
+		if got := Foreign(event, Env{}); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+		if got := Foreign(event, Env{ClaudeCode: true}); got != want && !strings.Contains(file, "client-names") {
+			t.Errorf("%s in a session of the client: %q, want %q", file, got, want)
 		}
 	}
 }
