@@ -148,8 +148,8 @@ func (d *desk) wholeBytes(ctx context.Context, p archive.Problem) (int64, error)
 			if ctx.Err() != nil {
 				return -1, ctx.Err()
 			}
-			if err == nil || count.n >= f.Size {
-				return -1, nil // whole meanwhile, or wrong as a whole
+			if err == nil {
+				return -1, nil // whole meanwhile
 			}
 			return count.n, nil
 		}

@@ -358,7 +358,7 @@ func TestRetention(t *testing.T) {
 	l.want("retention-short", Note, "after 7 days")
 	set("36500")
 	l.want("retention", OK, "36500 days")
-	set("36500,") // not strict, so not loaded
+	set("36500 /* long */") // not strict, so not loaded
 	l.want("retention-default", Note, "after 30 days")
 	set("36500")
 	// A project's setting beats the user's.

@@ -711,6 +711,11 @@ func TestRetentionDays(t *testing.T) {
 	if got := days(); got != 9 {
 		t.Errorf("%d, want 9: what is not loaded makes nothing longer", got)
 	}
+	w.write(filepath.Join(w.config, "settings.json"), "{ \"cleanupPeriodDays\": 5, }", now)
+	if got := days(); got != 5 {
+		t.Errorf("%d, want 5: the shortest that some version may load", got)
+	}
+	w.write(filepath.Join(w.config, "settings.json"), "{}", now)
 	w.write(managed, `{"cleanupPeriodDays":90}`, now)
 	if got := days(); got != 90 {
 		t.Errorf("managed %d, want 90", got)
