@@ -57,18 +57,23 @@ func Budget(event string, timeout time.Duration, env Env) time.Duration {
 }
 
 // Deadline returns when the client ends this hook, counted from the start of
-// the process; the zero time in a mode. See [Budget].
+// the process; the zero time in a mode. See [Budget]. Where no event came it
+// may have been the one with the least time, a SessionEnd.
 func (c *Call) Deadline() time.Time {
-	if c.Event == nil {
+	if c.mode {
 		return time.Time{}
 	}
-	return c.Start.Add(Budget(c.Event.Base().Name, c.timeout, c.Env))
+	name := NameSessionEnd
+	if c.Event != nil {
+		name = c.Event.Base().Name
+	}
+	return c.Start.Add(Budget(name, c.timeout, c.Env))
 }
 
 // Left returns how much time there is until [Call.Deadline]; never less than
 // 0, and a very long time in a mode.
 func (c *Call) Left() time.Duration {
-	if c.Event == nil {
+	if c.mode {
 		return 1<<63 - 1
 	}
 	return max(0, time.Until(c.Deadline()))

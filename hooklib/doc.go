@@ -46,7 +46,8 @@
 // stack over its limit, a concurrent map write, all goroutines asleep, a panic
 // in a goroutine of the handler's. By itself it exits 2. Under [Main] it ends
 // the process by SIGABRT instead, without a core file, which the client takes
-// for a failure; Windows has no such signal. The package keeps such errors out of reach as far as it
-// can (one goroutine, bounded input, bounded nesting), and a hook is best wired
-// as a shell command that ends in "|| exit 1", which turns any failure into 1.
+// for a failure; Windows has no such signal. The package keeps such errors out
+// of reach as far as it can (one goroutine, bounded input, bounded nesting), and
+// a hook is best wired as a shell command that ends in "|| exit 1", which turns
+// any failure into 1.
 package hooklib

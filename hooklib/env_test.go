@@ -130,7 +130,11 @@ func TestLeft(t *testing.T) {
 	if c.Left() != 0 {
 		t.Errorf("left %v after the deadline", c.Left())
 	}
-	if mode := (&Call{}); !mode.Deadline().IsZero() || mode.Left() < time.Hour {
+	none := &Call{Start: start}
+	if got := none.Deadline().Sub(start); got != DefaultSessionEndBudget || none.Left() <= 0 {
+		t.Errorf("without an event: %v, %v left", got, none.Left())
+	}
+	if mode := (&Call{mode: true}); !mode.Deadline().IsZero() || mode.Left() < time.Hour {
 		t.Errorf("a mode: deadline %v, left %v", mode.Deadline(), mode.Left())
 	}
 	hook := Hook{Timeout: 7 * time.Minute, Handle: func(_ context.Context, c *Call) error {
@@ -140,6 +144,15 @@ func TestLeft(t *testing.T) {
 		return nil
 	}}
 	if code := Run(hook, nil, strings.NewReader(sampleStop), nil, nil); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	worker := Hook{Modes: []Mode{{Flag: "work", Run: func(_ context.Context, c *Call, _ string) error {
+		if !c.Deadline().IsZero() {
+			t.Errorf("the deadline of a mode is %v", c.Deadline())
+		}
+		return nil
+	}}}}
+	if code := Run(worker, []string{"-work", "x"}, nil, nil, nil); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -91,14 +91,15 @@ type Mode struct {
 
 // Call is one run of a hook.
 type Call struct {
-	Event  Event // nil in a mode
+	Event  Event // nil in a mode, and in NoEvent
 	Env    Env
 	Start  time.Time // the process's start, from which all deadlines count
 	Log    Logger
 	Stdout io.Writer // part of the protocol; fails in a handler of On, whose output is printed instead
 	Stderr io.Writer
 
-	timeout     time.Duration
+	mode        bool          // no event is read
+	timeout     time.Duration // of the wiring
 	signals     <-chan os.Signal
 	interrupted bool
 }
@@ -241,6 +242,7 @@ func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start
 		if m.Run == nil {
 			return fail(c, name, fmt.Errorf("-%s: not built in", m.Flag))
 		}
+		c.mode = true
 		return finish(c, name, m.Run(context.Background(), c, arguments[i]))
 	}
 

@@ -38,8 +38,7 @@ var testHooks = map[string]Hook{
 	"nothing":    {},
 	"stack": {Name: "h", Handle: func(context.Context, *Call) error {
 		debug.SetMaxStack(1 << 16)
-		deeper(1)
-		return nil
+		return fmt.Errorf("%d deep", deeper(1))
 	}},
 	"goroutine": {Name: "h", Handle: func(context.Context, *Call) error {
 		go panic("in a goroutine")
@@ -274,7 +273,13 @@ func hookCommand(t *testing.T, name string) *exec.Cmd {
 	return cmd
 }
 
-func deeper(n int) int { return deeper(n+1) + n }
+// deeper does not end before the stack does.
+func deeper(n int) int {
+	if n < 0 {
+		return n
+	}
+	return deeper(n+1) + n
+}
 
 // A real process: what no call of Run can show.
 func TestMainNeverExits2(t *testing.T) {
