@@ -131,8 +131,8 @@ func TestLeft(t *testing.T) {
 		t.Errorf("left %v after the deadline", c.Left())
 	}
 	none := &Call{Start: start}
-	if got := none.Deadline().Sub(start); got != DefaultSessionEndBudget || none.Left() <= 0 {
-		t.Errorf("without an event: %v, %v left", got, none.Left())
+	if got := none.Deadline().Sub(start); got != DefaultSessionEndBudget {
+		t.Errorf("without an event: %v", got)
 	}
 	if mode := (&Call{mode: true}); !mode.Deadline().IsZero() || mode.Left() < time.Hour {
 		t.Errorf("a mode: deadline %v, left %v", mode.Deadline(), mode.Left())
@@ -220,8 +220,8 @@ func TestNested(t *testing.T) {
 		t.Error("something is known of a process that is not there")
 	}
 	for variable, want := range map[string]bool{"CLAUDE_CODE_CHILD_SESSION=1": true, "NOT_CLAUDE_CODE_CHILD_SESSION=1": false} {
-		cmd := hookCommand(t, "patient")
-		cmd.Env = []string{hookVariable + "=waiting", variable}
+		cmd := hookCommand(t, "waiting")
+		cmd.Env = []string{hookVariable + "=waiting", variable} // nothing of the test's
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)

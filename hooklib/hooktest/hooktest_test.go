@@ -263,9 +263,11 @@ func TestRunGood(t *testing.T) {
 			t.Errorf("budget %v", r.Budget)
 		}
 	}
-	r := s.Run(t, self(t, "good"), s.Payload(hooklib.NameSessionEnd))
+	p := self(t, "good")
+	p.Timeout = time.Minute
+	r := s.Run(t, p, s.Payload(hooklib.NameSessionEnd))
 	r.Check(t)
-	if got, err := os.ReadFile(filepath.Join(s.Config, "ended")); err != nil || string(got) != s.ID || r.Budget != hooklib.DefaultSessionEndBudget {
+	if got, err := os.ReadFile(filepath.Join(s.Config, "ended")); err != nil || string(got) != s.ID || r.Budget != time.Minute {
 		t.Errorf("%q, %v, budget %v", got, err, r.Budget)
 	}
 }
@@ -273,7 +275,9 @@ func TestRunGood(t *testing.T) {
 func TestTorture(t *testing.T) {
 	s := New(t)
 	for _, event := range []string{hooklib.NameSessionStart, hooklib.NameSessionEnd} {
-		t.Run(event, func(t *testing.T) { s.Torture(t, self(t, "good"), s.Payload(event)) })
+		p := self(t, "good")
+		p.Timeout = time.Minute // a busy machine is no fault of the hook's
+		t.Run(event, func(t *testing.T) { s.Torture(t, p, s.Payload(event)) })
 	}
 	t.Run("call", func(t *testing.T) { s.Call(t, good, []byte("{")).Check(t) })
 }
@@ -293,13 +297,13 @@ func TestProblems(t *testing.T) {
 		{"fail", Open, "Stop", 0, ""},
 		{"printer", Open, "SessionStart", 0, ""},
 		{"printer", Open, "Stop", 0, "does not take plain text"},
-		{"printer", Open, "SessionEnd", 0, "does not take plain text"},
+		{"printer", Open, "SessionEnd", time.Minute, "does not take plain text"},
 		{"printer", Silent, "SessionStart", 0, "without an event"},
 		{"print and fail", Open, "SessionStart", 0, "printed something and failed"},
 		{"leak", Open, "SessionStart", 0, "secret"},
 		{"flood", Open, "SessionStart", 0, "more than the client takes"},
 		{"waits for the end", Open, "SessionEnd", 0, "longer than the client lets it: 1.5s"},
-		{"waits for the end", Closed, "SessionEnd", 0, ""},
+		{"waits for the end", Closed, "SessionEnd", time.Minute, ""},
 		{"waits for the end", Pieces, "UserPromptSubmit", 300 * time.Millisecond, "longer than"},
 		{"reads a line", Open, "Stop", 0, ""},
 		{"reads a line", Late, "Stop", 0, ""},

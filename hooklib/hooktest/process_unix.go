@@ -5,6 +5,7 @@ package hooktest
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // ownSession makes a process the leader of a session and a group of its own,
@@ -70,15 +71,18 @@ func descendants(pid int) (below []int) {
 }
 
 // endMarked kills all processes that bear the marker. One that starts another
-// meanwhile is met again.
+// meanwhile is met again, and so is one that was just becoming another program
+// and had nothing to show: it looks until twice there is none.
 func endMarked(marker string) {
-	for range 10 {
+	for round, quiet := 0, 0; quiet < 2 && round < 100; round++ {
 		pids := marked(marker)
-		if len(pids) == 0 {
-			return
-		}
 		for _, p := range pids {
-			_ = syscall.Kill(p, syscall.SIGKILL)
+			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended
 		}
+		quiet++
+		if len(pids) > 0 {
+			quiet = 0
+		}
+		time.Sleep(2 * time.Millisecond)
 	}
 }

@@ -1,3 +1,0 @@
-package hooktest
-
-func ignoreTerm() {} // there is no such signal
