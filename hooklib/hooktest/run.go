@@ -87,7 +87,6 @@ type Result struct {
 
 	arrived bool // the whole event came
 	closed  bool // nobody read what it printed
-	t       testing.TB
 	marker  string
 }
 
@@ -115,7 +114,7 @@ func (s *Session) Run(t testing.TB, p Program, payload []byte) *Result {
 		name = e.Base().Name
 	}
 	r := &Result{
-		Payload: payload, ExitCode: -1, t: t, marker: markerName + "=" + newID(),
+		Payload: payload, ExitCode: -1, marker: markerName + "=" + newID(),
 		arrived: p.Stdin.arrives(), closed: p.CloseStdout,
 	}
 	env := append(append(s.Env(name), p.Env...), r.marker)
@@ -282,7 +281,7 @@ func (s *Session) Call(t testing.TB, hook hooklib.Hook, payload []byte) *Result 
 	code := hooklib.Run(hook, nil, bytes.NewReader(payload), &stdout, &stderr)
 	return &Result{
 		Payload: payload, Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: code, Took: time.Since(start),
-		Budget: hooklib.Budget(name, hook.Timeout, hooklib.ReadEnv(hook.Getenv)), arrived: true, t: t,
+		Budget: hooklib.Budget(name, hook.Timeout, hooklib.ReadEnv(hook.Getenv)), arrived: true,
 	}
 }
 
