@@ -43,7 +43,8 @@ wrong() {
 	exit 2
 }
 
-programs='session-keeper session-end-archive'
+# The hook last: what it starts is there before it.
+programs='session-keeper session-keeper-worker session-end-archive'
 prefix=
 uninstall=
 purge=
@@ -189,7 +190,7 @@ done
 
 undo="$(quoted "$checkout/install.sh") --uninstall"
 [ "$prefix" = "${HOME:-}/.local" ] || undo="$undo --prefix $(quoted "$prefix")"
-remove="rm -- $(quoted "$bin/session-keeper") $(quoted "$bin/session-end-archive")"
+remove="rm -- $(quoted "$bin/session-keeper") $(quoted "$bin/session-keeper-worker") $(quoted "$bin/session-end-archive")"
 
 # 4 means: wired, but Claude Code will not run it. The self-test has the last
 # word on that.

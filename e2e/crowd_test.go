@@ -65,7 +65,7 @@ func TestCrowdOfHooks(t *testing.T) {
 			dir := programs(t)
 			counting, stop := context.WithCancel(t.Context())
 			most := make(chan int)
-			go func() { most <- mostWorkers(counting, filepath.Join(dir, "session-end-archive"), home) }()
+			go func() { most <- mostWorkers(counting, filepath.Join(dir, "session-keeper-worker"), home) }()
 			var hooks sync.WaitGroup
 			for i := range crowd {
 				id := fmt.Sprintf("0badcafe-0000-4000-8000-%012d", i%tt.sessions)
@@ -161,7 +161,7 @@ func mostWorkers(ctx context.Context, program, home string) int {
 				continue
 			}
 			args := bytes.Split(line, []byte{0})
-			if len(args) > 2 && string(args[0]) == program && string(args[1]) == "-worker" && bytes.HasPrefix(args[2], []byte(home)) {
+			if len(args) > 1 && string(args[0]) == program && bytes.HasPrefix(args[1], []byte(home)) {
 				alive++
 			}
 		}

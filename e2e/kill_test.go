@@ -30,12 +30,13 @@ import (
 const (
 	beforePin = "before the pin"
 	pinToJob  = "pin to job"
+	afterJob  = "job to worker"
 	segments  = "segments"
 	manifest  = "manifest"
 	afterAll  = "after"
 )
 
-var phases = []string{beforePin, pinToJob, segments, manifest, afterAll}
+var phases = []string{beforePin, pinToJob, afterJob, segments, manifest, afterAll}
 
 // killsPerPhase and killsInAll are how many moments must have been tried.
 const (
@@ -43,15 +44,31 @@ const (
 	killsInAll    = 200
 )
 
-// buildKillable builds the hook so that it can kill itself before and after
-// each of its operations that change the disk; the default build cannot.
-var buildKillable = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "killable", "session-end-archive")
-	cmd := exec.Command("go", "build", "-tags", "killpoints", "-o", path, "../cmd/session-end-archive")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build with kill points: %w\n%s", err, out)
+// pair is a hook's program and the worker's.
+type pair struct{ hook, worker string }
+
+// ordinaryPair gives the programs as they are installed.
+func ordinaryPair(t *testing.T) pair {
+	t.Helper()
+	dir := programs(t)
+	return pair{filepath.Join(dir, "session-end-archive"), filepath.Join(dir, "session-keeper-worker")}
+}
+
+// buildKillable builds a hook and a worker that can kill themselves before and
+// after each of their operations that change the disk; the default build
+// cannot. Beside that hook lies an ordinary worker: one of them dies at a time.
+var buildKillable = sync.OnceValues(func() (pair, error) {
+	killable := pair{filepath.Join(scratch, "killable hook", "session-end-archive"), filepath.Join(scratch, "killable worker", "session-keeper-worker")}
+	for _, build := range [][]string{
+		{"-tags", "killpoints", "-o", killable.hook, "../cmd/session-end-archive"},
+		{"-o", filepath.Join(filepath.Dir(killable.hook), "session-keeper-worker"), "../cmd/session-keeper-worker"},
+		{"-tags", "killpoints", "-o", killable.worker, "../cmd/session-keeper-worker"},
+	} {
+		if out, err := exec.Command("go", append([]string{"build"}, build...)...).CombinedOutput(); err != nil {
+			return killable, fmt.Errorf("build %q: %w\n%s", build, err, out)
+		}
 	}
-	return path, nil
+	return killable, nil
 })
 
 // A victim is one user whose hook or worker is killed.
@@ -129,7 +146,7 @@ func (v *victim) grow() {
 // home and an otherwise empty environment.
 func (v *victim) command(program string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
-	cmd.Env = append([]string{"HOME=" + v.home, "PATH=" + os.Getenv("PATH")}, env...)
+	cmd.Env = append([]string{"HOME=" + v.home, "PATH=" + os.Getenv("PATH"), "CLAUDE_CODE_SESSION_ID=" + v.session}, env...)
 	cmd.Dir = v.home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if len(args) == 0 {
@@ -264,7 +281,7 @@ func (v *victim) check(want []byte) {
 // session; then the next event of the same session, or the next worker, or an
 // event of another session comes by. All bytes that the dead one saw at its
 // start are in the archive then.
-func (v *victim) finish(ordinary string, next int, deleted bool) {
+func (v *victim) finish(ordinary pair, next int, deleted bool) {
 	v.t.Helper()
 	want := v.want
 	found := v.pinned()
@@ -283,34 +300,34 @@ func (v *victim) finish(ordinary string, next int, deleted bool) {
 		// archive as the beginning of what there is now.
 		before, _ := v.generations()
 		v.grow()
-		v.run(ordinary, nil)
+		v.run(ordinary.hook, nil)
 		v.idle(ordinary)
 		if !slices.ContainsFunc(before, func(t []byte) bool { return bytes.Equal(t, want) }) {
 			want = v.want
 		}
 	default:
-		v.run(ordinary, nil)
+		v.run(ordinary.hook, nil)
 		v.idle(ordinary)
 	}
 	v.check(want)
 }
 
 // nextWorker is the worker of the next event anywhere.
-func (v *victim) nextWorker(ordinary string, next int) {
+func (v *victim) nextWorker(ordinary pair, next int) {
 	if next%2 == 0 {
 		other := *v
 		other.session = "0badcafe-0000-4000-8000-00000000000" + strconv.Itoa(2+next%7)
 		other.write(other.transcript(), []byte(`{"type":"user","uuid":"x"}`+"\n"))
-		other.run(ordinary, nil)
+		other.run(ordinary.hook, nil)
 	} else {
-		v.run(ordinary, nil, "-worker", v.spool())
+		v.run(ordinary.worker, nil, v.spool())
 	}
 	v.idle(ordinary)
 }
 
 // idle waits until nothing is left to do, with a worker of its own where none
 // is at it.
-func (v *victim) idle(ordinary string) {
+func (v *victim) idle(ordinary pair) {
 	v.t.Helper()
 	deadline := time.Now().Add(archiveTimeout)
 	for {
@@ -323,7 +340,7 @@ func (v *victim) idle(ordinary string) {
 			return
 		}
 		if !summary.Busy {
-			v.run(ordinary, nil, "-worker", v.spool())
+			v.run(ordinary.worker, nil, v.spool())
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -362,17 +379,31 @@ func (v *victim) readTrace(path string) []killStep {
 	return steps
 }
 
-// A plan says where in a run that nobody kills the manifest is written, counted
-// from the operation that takes the store's lock. From there on all runs of a
-// kind do the same, while before it a slow machine pins fewer side files.
+// A plan says what a run that nobody kills does. In the worker the manifest is
+// counted from the operation that takes the store's lock: from there on all
+// runs of a kind do the same.
 type plan struct {
 	last            int // number of the last operation
-	job             int // of the job's rename; 0 if the run writes none
-	lock            int // of the taking of the store's lock
+	job             int // of the job's rename, in a hook
+	lock            int // of the taking of the store's lock, in a worker
 	first, recorded int // of the manifest, from the store's lock
 }
 
-func newPlan(v *victim, steps []killStep) plan {
+func hookPlan(v *victim, steps []killStep) plan {
+	var p plan
+	for _, s := range steps {
+		p.last = max(p.last, s.number)
+		if s.side == "after" && v.isJob(s) {
+			p.job = s.number
+		}
+	}
+	if p.job == 0 {
+		v.errorf("no job was written:\n%v", steps)
+	}
+	return p
+}
+
+func workerPlan(v *victim, steps []killStep) plan {
 	var p plan
 	create := 0
 	for _, s := range steps {
@@ -384,8 +415,6 @@ func newPlan(v *victim, steps []killStep) plan {
 			continue
 		}
 		switch {
-		case v.isJob(s):
-			p.job = s.number
 		case v.isStoreLock(s):
 			p.lock = s.number
 		case s.op == "rename" && filepath.Dir(s.path) == filepath.Join(v.store(), "sessions", v.session):
@@ -432,6 +461,8 @@ func (v *victim) phase(p plan, steps []killStep, worker bool) string {
 		return beforePin
 	case !handedOff:
 		return pinToJob
+	case !worker:
+		return afterJob
 	case lock == 0 || at < p.first:
 		return segments
 	case at < p.recorded || at == p.recorded && last.side == "before":
@@ -472,7 +503,7 @@ func quickDir(t *testing.T) string {
 // clean, the next run is not held up, and if there was a pin (or more) nothing
 // is lost, although the client deletes the session at once.
 func TestKilledAtEachOperation(t *testing.T) {
-	ordinary := filepath.Join(programs(t), "session-end-archive")
+	ordinary := ordinaryPair(t)
 	killable, err := buildKillable()
 	if err != nil {
 		t.Fatal(err)
@@ -488,47 +519,48 @@ func TestKilledAtEachOperation(t *testing.T) {
 		side    bool
 		resumed bool // the archive holds an earlier generation
 		worker  bool // the hook died with its job written; the worker is killed
-		handOff bool // only until the job is written
 	}{
 		{name: "first session ever", size: 2 << 10},
-		{name: "first session with side files", size: 100 << 10, side: true, handOff: true},
+		{name: "first session with side files", size: 100 << 10, side: true},
 		{name: "resumed session with side files", size: 200 << 10, side: true, resumed: true},
+		{name: "worker, first session ever", size: 2 << 10, worker: true},
+		{name: "worker, first session with side files", size: 100 << 10, side: true, worker: true},
 		{name: "worker, two segments", size: 9 << 20, worker: true},
-		{name: "worker, resumed session", size: 200 << 10, side: true, resumed: true, worker: true},
+		{name: "worker, resumed session", size: 200 << 10, resumed: true, worker: true},
+		{name: "worker, resumed session with side files", size: 200 << 10, side: true, resumed: true, worker: true},
 	} {
 		prepare := func(name string) *victim {
+			// A hook that waits for its worker leaves nothing running.
 			inline := "always"
 			if kind.worker {
 				inline = "never"
 			}
 			v := newVictim(t, filepath.Join(root, name), kind.name+", "+name, inline, kind.size, kind.side)
 			if kind.resumed {
-				v.run(ordinary, nil)
+				v.run(ordinary.hook, nil)
 				v.idle(ordinary)
 				v.grow()
 			}
 			return v
 		}
-		// The hook's own run in this home, to know when its job is written.
+		// Runs that nobody kills tell when the hook's job is written, and what
+		// the worker does.
 		trace := filepath.Join(root, "trace")
-		v := newVictim(t, filepath.Join(root, "hook"), kind.name+", hook", "always", kind.size, kind.side)
-		if kind.resumed {
-			v.run(ordinary, nil)
-			v.grow()
-		}
-		if v.run(killable, []string{killTrace + trace}) {
+		v := prepare("hook")
+		if v.run(killable.hook, []string{killTrace + trace}) {
 			t.Fatalf("%s: killed without being asked", kind.name)
 		}
-		p := newPlan(v, v.readTrace(trace))
+		p := hookPlan(v, v.readTrace(trace))
+		v.idle(ordinary)
 		jobWritten := killEnv(p.job, true)
 		die := func(v *victim, env []string) (killed bool) {
 			if !kind.worker {
-				return v.run(killable, env)
+				return v.run(killable.hook, env)
 			}
-			if !v.run(killable, jobWritten) {
+			if !v.run(killable.hook, jobWritten) {
 				v.errorf("the hook was not killed")
 			}
-			return v.run(killable, env, "-worker", v.spool())
+			return v.run(killable.worker, env, v.spool())
 		}
 		if kind.worker {
 			if err := os.Remove(trace); err != nil {
@@ -538,7 +570,7 @@ func TestKilledAtEachOperation(t *testing.T) {
 			if die(v, []string{killTrace + trace}) {
 				t.Fatalf("%s: killed without being asked", kind.name)
 			}
-			p = newPlan(v, v.readTrace(trace))
+			p = workerPlan(v, v.readTrace(trace))
 		}
 		if err := os.Remove(trace); err != nil || t.Failed() {
 			t.Fatal(err)
@@ -546,13 +578,9 @@ func TestKilledAtEachOperation(t *testing.T) {
 
 		var wg sync.WaitGroup
 		slots := make(chan struct{}, 4)
-		last := p.last
-		if kind.handOff {
-			last = p.job
-		}
-		for i := range 2 * last {
+		for i := range 2 * p.last {
 			// That phase is long; a third of it is many times enough.
-			if number := i/2 + 1; number > p.job && number < p.lock+p.first && i%3 != 0 {
+			if number := i/2 + 1; kind.worker && number < p.lock+p.first && i%3 != 0 {
 				continue
 			}
 			wg.Add(1)
@@ -616,7 +644,7 @@ func TestKilledAtEachOperation(t *testing.T) {
 // nobody chose, and often the worker too.
 func TestKilledFromOutside(t *testing.T) {
 	const rounds = 42
-	ordinary := filepath.Join(programs(t), "session-end-archive")
+	ordinary := ordinaryPair(t)
 	root := t.TempDir() // a disk, where things take their time
 	random := rand.New(rand.NewPCG(1, 2))
 	// How long the whole takes on this machine now, so that deaths spread over it.
@@ -628,7 +656,7 @@ func TestKilledFromOutside(t *testing.T) {
 		inline, size := kind(i)
 		v := newVictim(t, filepath.Join(root, "timed", strconv.Itoa(i)), "timed", inline, size, true)
 		start := time.Now()
-		v.run(ordinary, nil)
+		v.run(ordinary.hook, nil)
 		v.idle(ordinary)
 		took[fmt.Sprint(inline, size)] = time.Since(start)
 		v.check(v.want)
@@ -641,15 +669,12 @@ func TestKilledFromOutside(t *testing.T) {
 		whole := took[fmt.Sprint(inline, size)]
 		hookDies := time.Duration(random.Int64N(int64(whole)))
 		workerDies := time.Duration(random.Int64N(int64(whole)))
-		if inline == "always" {
-			workerDies = 0 // there is none
-		}
 		wg.Add(1)
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots; wg.Done() }()
 			v := newVictim(t, filepath.Join(root, strconv.Itoa(i)), fmt.Sprintf("round %d, %s, %d bytes", i, inline, size), inline, size, true)
-			cmd := v.command(ordinary, nil)
+			cmd := v.command(ordinary.hook, nil)
 			if err := cmd.Start(); err != nil {
 				v.errorf("%v", err)
 				return
@@ -694,7 +719,7 @@ func (v *victim) killWorkers() int {
 	}
 	for _, path := range lines {
 		line, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(line, []byte("-worker\x00"+v.spool()+"\x00")) {
+		if err != nil || !bytes.Contains(line, []byte("session-keeper-worker\x00"+v.spool()+"\x00")) {
 			continue // gone, or another's
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))

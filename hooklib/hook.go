@@ -220,7 +220,7 @@ func run(h Hook, args []string, stdin io.Reader, stdout, stderr io.Writer, start
 	if *version {
 		v := h.Version
 		if v == "" {
-			v = builtVersion()
+			v = BuildVersion()
 		}
 		if _, err := fmt.Fprintf(c.Stdout, "%s %s\n", name, v); err != nil {
 			return exitFailed
@@ -357,8 +357,9 @@ func reportPanic(c *Call, name string, value any) {
 	c.Log.Log(Error, "internal error", "error", text, "stack", string(stack))
 }
 
-// builtVersion returns the version that the build recorded.
-func builtVersion() string {
+// BuildVersion returns the version that the build of this program recorded,
+// "(devel)" if none.
+func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"

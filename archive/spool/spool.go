@@ -4,9 +4,9 @@
 // takes seconds. So the hook only gives the transcript a second name in the
 // spool (a hard link: the pin) and writes a small job beside it ([HandOff]).
 // From then on the bytes outlive the client's clean-up and the death of any
-// process. Later, the hook itself or a worker that lives on ([Start]) drains
-// the spool ([Drain]): it gives each session to a function that stores it and
-// lets go of job and pin when that function has succeeded.
+// process. A worker that lives on ([Start]) drains the spool ([Drain]): it gives
+// each session to a function that stores it and lets go of job and pin when that
+// function has succeeded.
 //
 // Hand-offs take no lock and touch nothing outside the spool. They may be
 // repeated, doubled, and run beside each other and beside a drainer. Every

@@ -106,6 +106,13 @@ func Status(dir string) (Summary, error) {
 	return sum, nil
 }
 
+// Waits tells whether a job, as a [Receipt] names it, is still to be done for
+// the first time: a worker has neither finished nor failed.
+func Waits(dir, job string) bool {
+	j, err := readJob(filepath.Join(dir, jobsDir, filepath.Base(job)))
+	return err == nil && j.Attempts == 0
+}
+
 // Purge removes every trace of a session from the spool dir: jobs, parked ones
 // and those set aside, pins, snapshots and side files. A drainer that is working on the session at the time writes
 // nothing of it back. A spool that does not exist has none.

@@ -296,7 +296,7 @@ func (b *bench) worker(t *transcript) (time.Duration, error) {
 		return 0, err
 	}
 	unix.Sync()
-	wall, err := b.measure(nil, filepath.Join(b.bin, "session-end-archive"), "-worker", b.spool())
+	wall, err := b.measure(nil, filepath.Join(b.bin, "session-keeper-worker"), b.spool())
 	if err != nil {
 		return 0, err
 	}
@@ -310,7 +310,7 @@ func (b *bench) workerPeak(t *transcript) (int64, error) {
 	if err := b.handOff(t); err != nil {
 		return 0, err
 	}
-	return b.peakMemory(filepath.Join(b.bin, "session-end-archive"), "-worker", b.spool())
+	return b.peakMemory(filepath.Join(b.bin, "session-keeper-worker"), b.spool())
 }
 
 // script is the hook that people write today.

@@ -3,7 +3,6 @@
 // Usage:
 //
 //	session-end-archive < event.json
-//	session-end-archive -worker DIR
 //	session-end-archive -version
 //
 // It is a hook: the client runs it for the event SessionEnd and, where it is
@@ -11,8 +10,9 @@
 // to its standard input as one JSON object. It finds the session's transcript,
 // gives it a second name in a local folder (the spool), so that its bytes
 // outlive the client's clean-up, and returns within milliseconds, whatever the
-// transcript's size. A worker, this same program with -worker, moves what is
-// in the spool to the archive; a small session is archived at once.
+// transcript's size. It starts session-keeper-worker, which moves what is in the
+// spool to the archive, and for a small session waits for that, a tenth of a
+// second at most.
 //
 // It prints nothing on standard output, and never changes a transcript.
 //
@@ -36,23 +36,20 @@ import (
 	"os"
 
 	"github.com/session-keeper/session-keeper/hooklib"
-	"github.com/session-keeper/session-keeper/internal/keeper"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 )
 
 const name = "session-end-archive"
 
 const usage = `usage: session-end-archive < event.json
-       session-end-archive -worker DIR
        session-end-archive -version
 
 Archives the session that an event of Claude Code names. The client runs it as
 a hook for SessionEnd, Stop, StopFailure and SubagentStop; "session-keeper
 install" wires it.
 
-  -worker DIR   move what is in the spool DIR, and in the others that are
-                known, to the archive, then exit
-  -version      print the version
-  -h            print this
+  -version   print the version
+  -h         print this
 
 Exit codes: 0 done or nothing to do, 1 a failure that the user must see.
 Kept out: SESSION_KEEPER=off, archive.exclude, session-keeper pause, forget.
@@ -64,9 +61,8 @@ func hook() hooklib.Hook {
 	return hooklib.Hook{
 		Name:    name,
 		Usage:   usage,
-		Handle:  keeper.HandleEvent,
-		NoEvent: keeper.HandleNoEvent,
-		Modes:   []hooklib.Mode{keeper.WorkerMode()},
-		Log:     keeper.OpenLog(name, os.Stderr),
+		Handle:  handoff.HandleEvent,
+		NoEvent: handoff.HandleNoEvent,
+		Log:     handoff.OpenLog(name, os.Stderr),
 	}
 }

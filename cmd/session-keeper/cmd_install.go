@@ -16,6 +16,7 @@ import (
 
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/doctor"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/install"
 	"github.com/session-keeper/session-keeper/internal/keeper"
 )
@@ -348,14 +349,23 @@ func (a *app) hookPath(named string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.env.Dir, path)
 	}
-	fi, err := os.Stat(path)
+	_, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && named == "":
 		return "", fail(exitFailed, fmt.Errorf("%s is not beside this program: %w", hookName, err), "build both into one folder (./install.sh does), or give its path with --hook")
 	case err != nil:
 		return "", fail(exitFailed, err)
-	case fi.IsDir(), a.env.GOOS != "windows" && fi.Mode()&0o111 == 0:
-		return "", fail(exitFailed, fmt.Errorf("%s is not a program that can be run", path), "chmod +x "+install.Quote(path))
+	}
+	for _, program := range []string{path, handoff.WorkerOf(path)} {
+		fi, err := os.Stat(program)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", fail(exitFailed, fmt.Errorf("%s, which the hook starts, is not beside it: %w", handoff.WorkerName, err), "build all programs into one folder (./install.sh does)")
+		case err != nil:
+			return "", fail(exitFailed, err)
+		case fi.IsDir(), a.env.GOOS != "windows" && fi.Mode()&0o111 == 0:
+			return "", fail(exitFailed, fmt.Errorf("%s is not a program that can be run", program), "chmod +x "+install.Quote(program))
+		}
 	}
 	return path, nil
 }

@@ -47,13 +47,14 @@ type Paths struct {
 	Cache  string // what can be made again
 }
 
-// Inline says whether a hook may do the worker's work itself.
+// Inline says whether the hook at a session's end waits until the worker has
+// archived the session.
 type Inline string
 
 // The values of Inline.
 const (
-	InlineAuto   Inline = "auto"   // when it is small and the store is known to be near
-	InlineAlways Inline = "always" // for containers, where nothing outlives the client
+	InlineAuto   Inline = "auto"   // a tenth of a second, for a small one
+	InlineAlways Inline = "always" // as long as it takes: for containers, where nothing outlives the client
 	InlineNever  Inline = "never"
 )
 

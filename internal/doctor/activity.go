@@ -11,8 +11,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/session-keeper/session-keeper/archive/spool"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/install"
-	"github.com/session-keeper/session-keeper/internal/keeper"
 	"github.com/session-keeper/session-keeper/internal/logfile"
 	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
@@ -26,7 +26,7 @@ func checkLastEvent(ctx context.Context, w *World) []Finding {
 	var last, event *logfile.Entry
 	newest := map[string]logfile.Entry{} // by session
 	failures := 0
-	err := logfile.Entries(keeper.LogDir(w.Settings.Paths.State), func(e logfile.Entry) bool {
+	err := logfile.Entries(handoff.LogDir(w.Settings.Paths.State), func(e logfile.Entry) bool {
 		if w.Now.Sub(e.Time) > soon {
 			return false
 		}
@@ -73,7 +73,7 @@ func checkLastEvent(ctx context.Context, w *World) []Finding {
 		found = append(found, ok("last-event", "last event, %s: %s, %s", w.ago(event.Time), what, result))
 	}
 	if failures > 0 {
-		found = append(found, note("failures", "look into "+keeper.LogDir(w.Settings.Paths.State), "failures in the log of the last seven days: %d", failures))
+		found = append(found, note("failures", "look into "+handoff.LogDir(w.Settings.Paths.State), "failures in the log of the last seven days: %d", failures))
 	}
 	return found
 }

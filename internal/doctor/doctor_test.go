@@ -13,6 +13,7 @@ import (
 	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/internal/config"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/install"
 	"github.com/session-keeper/session-keeper/internal/keeper"
 	"github.com/session-keeper/session-keeper/internal/optout"
@@ -41,9 +42,11 @@ func newLab(t *testing.T) *lab {
 		t: t, home: home, hook: filepath.Join(home, "bin", "session-end-archive"), project: filepath.Join(home, "project"),
 		vars: map[string]string{}, managed: filepath.Join(home, "managed.json"), answer: "session-end-archive " + testVersion,
 	}
-	l.write(l.hook, "#!/bin/sh\n")
-	if err := os.Chmod(l.hook, 0o755); err != nil {
-		t.Fatal(err)
+	for _, path := range []string{l.hook, l.worker()} {
+		l.write(path, "#!/bin/sh\n")
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := install.Install(install.Options{File: l.settings(), State: l.state(), Binary: l.hook, GOOS: "linux", Now: testNow}); err != nil {
 		t.Fatal(err)
@@ -55,6 +58,7 @@ func newLab(t *testing.T) *lab {
 }
 
 func (l *lab) settings() string { return filepath.Join(l.home, ".claude", "settings.json") }
+func (l *lab) worker() string   { return filepath.Join(l.home, "bin", "session-keeper-worker") }
 func (l *lab) state() string    { return filepath.Join(l.home, ".local", "state", "session-keeper") }
 func (l *lab) store() string    { return filepath.Join(l.home, ".local", "share", "session-keeper") }
 
@@ -73,10 +77,13 @@ func (l *lab) world() *World {
 	w := &World{
 		Env: env, Managed: l.managed, Version: testVersion, Now: testNow,
 		Run: func(_ context.Context, path string, args ...string) (string, error) {
-			if path != l.hook || len(args) != 1 || args[0] != "-version" {
-				return "", fmt.Errorf("unexpected run of %s %q", path, args)
+			switch {
+			case path == l.hook && len(args) == 1 && args[0] == "-version":
+				return l.answer, l.fails
+			case path == l.worker() && len(args) == 1 && args[0] == "-version":
+				return "session-keeper-worker " + testVersion, nil
 			}
-			return l.answer, l.fails
+			return "", fmt.Errorf("unexpected run of %s %q", path, args)
 		},
 	}
 	if w.Settings, w.Err = config.Load(env); w.Err != nil {
@@ -234,6 +241,14 @@ func TestHookRuns(t *testing.T) { // PL-08: a program that lost its bit is named
 	if f := l.want("hook-not-executable", Problem, l.hook); !strings.HasPrefix(f.Fix, "chmod +x ") {
 		t.Errorf("fix %q", f.Fix)
 	}
+	if err := os.Chmod(l.hook, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.answer = "session-end-archive " + testVersion
+	if err := os.Remove(l.worker()); err != nil {
+		t.Fatal(err)
+	}
+	l.want("worker-missing", Problem, l.worker())
 	if err := os.Remove(l.hook); err != nil {
 		t.Fatal(err)
 	}
@@ -559,7 +574,7 @@ func TestHookIsSilent(t *testing.T) {
 func TestLastEvent(t *testing.T) {
 	l := newLab(t)
 	log := func(lines ...string) {
-		l.write(filepath.Join(keeper.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"), strings.Join(lines, "\n")+"\n")
+		l.write(filepath.Join(handoff.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"), strings.Join(lines, "\n")+"\n")
 	}
 	const session = `"session":"0b6b52c5-8c1e-4c6f-9d1e-6f0f5f3a2b10"`
 	line := func(level, at, message, more string) string {

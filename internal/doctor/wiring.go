@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/install"
 )
 
@@ -323,24 +324,33 @@ func (w *World) checkRuns(ctx context.Context, h wired) []Finding {
 		// What install does not touch.
 		fix = fmt.Sprintf("correct the command in line %d of %s", h.Line, h.File)
 	}
+	if found := w.checkProgram(ctx, h, "hook", path, fix); found != nil {
+		return found
+	}
+	return w.checkProgram(ctx, h, "worker", handoff.WorkerOf(path), fix)
+}
+
+// checkProgram looks whether a program, the hook's or the one that it starts,
+// is there, may be run, and is of this version.
+func (w *World) checkProgram(ctx context.Context, h wired, what, path, fix string) []Finding {
 	fi, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{problem("hook-missing", fix, "%s does not exist", path).at(h.File, h.Line)}
+		return []Finding{problem(what+"-missing", fix, "%s does not exist", path).at(h.File, h.Line)}
 	case err != nil:
-		return []Finding{problem("hook-missing", fix, "%v", err).at(h.File, h.Line)}
+		return []Finding{problem(what+"-missing", fix, "%v", err).at(h.File, h.Line)}
 	case fi.IsDir():
-		return []Finding{problem("hook-missing", fix, "%s is a folder", path).at(h.File, h.Line)}
+		return []Finding{problem(what+"-missing", fix, "%s is a folder", path).at(h.File, h.Line)}
 	case w.Env.GOOS != "windows" && fi.Mode()&0o111 == 0:
-		return []Finding{problem("hook-not-executable", "chmod +x "+install.Quote(path), "%s may not be executed", path).at(h.File, h.Line)}
+		return []Finding{problem(what+"-not-executable", "chmod +x "+install.Quote(path), "%s may not be executed", path).at(h.File, h.Line)}
 	}
 	out, err := w.Run(ctx, path, "-version")
 	if err != nil {
-		return []Finding{problem("hook-fails", fix, "%s -version fails: %v %s", path, err, firstLine(out)).at(h.File, h.Line)}
+		return []Finding{problem(what+"-fails", fix, "%s -version fails: %v %s", path, err, firstLine(out)).at(h.File, h.Line)}
 	}
 	_, version, _ := strings.Cut(firstLine(out), " ")
 	if version != w.Version {
-		return []Finding{note("hook-version", fix, "%s is version %s, this program is %s", path, version, w.Version).at(h.File, h.Line)}
+		return []Finding{note(what+"-version", fix, "%s is version %s, this program is %s", path, version, w.Version).at(h.File, h.Line)}
 	}
 	return nil
 }

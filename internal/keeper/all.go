@@ -162,7 +162,7 @@ func (k *Keeper) decidePast(b transcript.Bundle, store *archive.Store) (optout.D
 func (k *Keeper) checkPast(b transcript.Bundle) (optout.Decision, error) {
 	var dirs []string
 	if optout.HasExcludes(k.Settings) {
-		dirs = append(dirs, k.headCwd(b.Transcript))
+		dirs = append(dirs, k.HeadCwd(b.Transcript))
 	}
 	return optout.CheckPast(k.Settings, b.SessionID, dirs, b.ModTime)
 }
@@ -207,8 +207,8 @@ func (k *Keeper) pinEndangered(ctx context.Context, bundles []transcript.Bundle,
 		if !ends || end.Sub(k.Now()) > endangered || k.isArchived(ctx, b, store) {
 			continue
 		}
-		o := occasion{reason: archive.CatchUp, event: spool.Event{Time: k.Now().UTC()}}
-		if _, _, err := k.handOff(ctx, b, o, ""); err != nil {
+		event := spool.Event{Time: k.Now().UTC()}
+		if _, _, err := k.Leave(ctx, b, string(archive.CatchUp), event, ""); err != nil {
 			k.Log.Log(warn, "pin", "session", b.SessionID, "error", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/archive/spool"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/logfile"
 	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
@@ -61,7 +62,7 @@ func (k *Keeper) Forget(ctx context.Context, session string) (ForgetReport, erro
 
 	step("plans", k.forgetPlans(session))
 
-	report.LogLines, err = logfile.Forget(LogDir(state), session)
+	report.LogLines, err = logfile.Forget(handoff.LogDir(state), session)
 	step("log", err)
 	return report, errors.Join(errs...)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/session-keeper/session-keeper/hooklib"
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/durable"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
 )
@@ -52,6 +53,7 @@ func newWorld(t *testing.T, vars map[string]string) *world {
 	w := &world{t: t, client: filepath.Join(env.Home, ".claude"), log: &bytes.Buffer{}}
 	w.Keeper = New(s, logger{w.log})
 	w.Now = func() time.Time { return now }
+	w.NoWorker = true // a test runs it itself
 	return w
 }
 
@@ -166,12 +168,8 @@ func (w *world) event(n int, name string, start time.Time) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o, ok := occasionOf(event, now)
-	if !ok {
-		w.t.Fatalf("%s is no occasion", name)
-	}
 	c := &hooklib.Call{Event: event, Start: start, Log: w.Log, Stdout: io.Discard, Stderr: io.Discard}
-	return w.handle(context.Background(), c, id(n), o)
+	return w.Handle(context.Background(), c)
 }
 
 func TestArchiveAll(t *testing.T) {
@@ -500,73 +498,6 @@ func (w *world) mentioned(word string) bool {
 	return found
 }
 
-// When a hook does the work itself, and when not.
-func TestInline(t *testing.T) {
-	// A start to come means that no time has passed, however busy the machine.
-	early := time.Now().Add(time.Hour)
-	tests := []struct {
-		name   string
-		mode   config.Inline
-		event  string
-		start  time.Time
-		change func(w *world)
-		want   bool
-	}{
-		{"small, store known", config.InlineAuto, "SessionEnd", early, nil, true},
-		{"never", config.InlineNever, "SessionEnd", early, nil, false},
-		{"a turn", config.InlineAuto, "Stop", early, nil, false},
-		{"late", config.InlineAuto, "SessionEnd", time.Now().Add(-time.Second), nil, false},
-		{"late, always", config.InlineAlways, "SessionEnd", time.Now().Add(-time.Second), nil, true},
-		{"a turn, always", config.InlineAlways, "Stop", early, nil, false},
-		{"large", config.InlineAuto, "SessionEnd", early, func(w *world) {
-			w.write(w.path(1), text(1)+strings.Repeat("{}\n", inlineBytes/3), now)
-		}, false},
-		{"store never opened", config.InlineAuto, "SessionEnd", early, func(w *world) {
-			if err := os.RemoveAll(filepath.Join(w.Settings.Paths.State, "stores")); err != nil {
-				w.t.Fatal(err)
-			}
-		}, false},
-		{"store far away", config.InlineAuto, "SessionEnd", early, func(w *world) { w.setState(func(s *StoreState) { s.Local = false }) }, false},
-		{"store broken", config.InlineAuto, "SessionEnd", early, func(w *world) {
-			w.setState(func(s *StoreState) { s.Error, s.Failed = "no space", now })
-		}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.Settings.Archive.Inline = tt.mode
-			w.session(2, time.Hour)
-			w.all(AllOptions{}) // opens the store
-			w.setState(func(s *StoreState) { s.Local = true })
-			w.session(1, time.Hour)
-			if tt.change != nil {
-				tt.change(w)
-			}
-			if err := w.event(1, tt.event, tt.start); err != nil {
-				t.Fatal(err)
-			}
-			if got := w.transcript(1) != ""; got != tt.want {
-				t.Errorf("archived inline: %v, want %v\n%s", got, tt.want, w.log)
-			}
-			w.worker()
-			if w.transcript(1) == "" {
-				t.Errorf("not archived by the worker either\n%s", w.log)
-			}
-			w.spoolsAreEmpty()
-		})
-	}
-}
-
-func (w *world) setState(change func(*StoreState)) {
-	w.t.Helper()
-	state, known, err := w.StoreState()
-	if err != nil || !known {
-		w.t.Fatalf("%v, %v", known, err)
-	}
-	change(&state)
-	w.writeStoreState(w.statePath(w.Settings.Paths.Store), state)
-}
-
 func TestStoreState(t *testing.T) {
 	w := newWorld(t, nil)
 	root := w.Settings.Paths.Store
@@ -586,9 +517,6 @@ func TestStoreState(t *testing.T) {
 	if err != nil || !known || state.Error == "" || !state.Failed.Equal(now) || state.Root != root {
 		t.Errorf("%+v, %v, %v: not failing since the first time", state, known, err)
 	}
-	if err := w.longFailure(); err == nil || !strings.Contains(err.Error(), root) {
-		t.Errorf("the user is not told: %v", err)
-	}
 	if err := os.Remove(root); err != nil {
 		t.Fatal(err)
 	}
@@ -599,11 +527,8 @@ func TestStoreState(t *testing.T) {
 	if err != nil || state.Error != "" || !state.Failed.IsZero() || !state.Opened.Equal(at) || state.Kind == "" {
 		t.Errorf("after it was mended: %+v, %v", state, err)
 	}
-	if err := w.longFailure(); err != nil {
-		t.Error(err)
-	}
 	// A good state is not written again each time.
-	path := w.statePath(root)
+	path := w.StatePath(root)
 	before, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -764,38 +689,6 @@ func TestArchiveSessionRemembersFolder(t *testing.T) {
 	}
 }
 
-// The spool must be on the transcript's file system for a hard link.
-func TestSpoolsFor(t *testing.T) {
-	w := newWorld(t, nil)
-	state := config.DefaultSpool(w.Settings.Paths.State)
-	beside := filepath.Join(w.client, clientSpool)
-	path := w.session(1, time.Hour)
-	if got := w.spoolsFor(path, w.client); !slices.Equal(got, []string{state, beside}) {
-		t.Errorf("same device: %q", got)
-	}
-	if got := w.spoolsFor(filepath.Join(w.client, "gone"), w.client); got[0] != state {
-		t.Errorf("no file: %q", got)
-	}
-	if got := w.spoolsFor(path, ""); !slices.Equal(got, []string{state}) {
-		t.Errorf("no client folder: %q", got)
-	}
-	// Files under /dev/shm, /proc and the like are on other devices than
-	// temporary folders; one of them is there on every Linux.
-	for _, other := range []string{"/dev/null", "/proc/self/stat"} {
-		if _, err := os.Stat(other); err == nil {
-			if got := w.spoolsFor(other, w.client); !slices.Equal(got, []string{beside, state}) {
-				t.Errorf("%s: %q", other, got)
-			}
-		}
-	}
-	if err := config.RememberSpool(w.Settings.Paths.State, "/mnt/x/spool"); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := w.Spools(); err != nil || !slices.Equal(got, []string{state, "/mnt/x/spool", beside}) {
-		t.Errorf("all: %q, %v", got, err)
-	}
-}
-
 func TestWaitForAnswer(t *testing.T) {
 	stop := []spool.Event{{Name: "Stop", Time: now}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -830,7 +723,7 @@ func TestWorkerCleansUp(t *testing.T) {
 	if err := w.event(1, "SessionEnd", now); err != nil {
 		t.Fatal(err)
 	}
-	old := w.write(filepath.Join(LogDir(w.Settings.Paths.State), "prog-2025-01-01.jsonl"), "{}\n", now)
+	old := w.write(filepath.Join(handoff.LogDir(w.Settings.Paths.State), "prog-2025-01-01.jsonl"), "{}\n", now)
 	w.worker()
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("old log: %v", err)
@@ -859,31 +752,6 @@ func TestManySideFiles(t *testing.T) {
 		t.Errorf("%d files, %v", len(g.Files), err)
 	}
 	w.spoolsAreEmpty()
-}
-
-// NW-01: a client that has stopped writing is noticed, one inside another is
-// not complained of.
-func TestStale(t *testing.T) {
-	old := transcript.Bundle{Transcript: "/t", ModTime: now.Add(-time.Hour)}
-	prompt := spool.Event{PromptID: "p", Reason: "other"}
-	for _, tt := range []struct {
-		name string
-		env  hooklib.Env
-		ev   spool.Event
-		b    transcript.Bundle
-		want bool
-	}{
-		{"old", hooklib.Env{}, prompt, old, true},
-		{"fresh", hooklib.Env{}, prompt, transcript.Bundle{Transcript: "/t", ModTime: now.Add(-time.Minute)}, false},
-		{"no prompt", hooklib.Env{}, spool.Event{Reason: "other"}, old, false},
-		{"clear", hooklib.Env{}, spool.Event{PromptID: "p", Reason: "clear"}, old, false},
-		{"child", hooklib.Env{Child: true}, prompt, old, false},
-		{"husk", hooklib.Env{}, prompt, transcript.Bundle{ModTime: old.ModTime}, false},
-	} {
-		if got := isStale(&hooklib.Call{Env: tt.env}, occasion{event: tt.ev}, tt.b, now); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
 }
 
 // Somebody who only looks at the spool has its lock for a moment.
@@ -972,22 +840,22 @@ func TestArchiveAllTriesTheParked(t *testing.T) {
 	w.spoolsAreEmpty()
 }
 
-// A hook that leaves nothing to do starts a worker once a day, for the spools
-// that no event is about.
+// Leftovers are looked for once a day.
 func TestSweepDue(t *testing.T) {
 	w := newWorld(t, nil)
-	if !w.isSweepDue() {
-		t.Error("not due where there was no worker yet")
-	}
 	w.session(1, time.Hour)
 	w.all(AllOptions{})
 	w.worker()
+	state, known, err := w.StoreState()
+	if err != nil || !known {
+		t.Fatalf("%v, %v", known, err)
+	}
 	for _, tt := range []struct {
 		after time.Duration
 		want  bool
 	}{{0, false}, {sweepInterval - time.Second, false}, {sweepInterval, true}, {-time.Hour, true}} {
 		w.Now = func() time.Time { return now.Add(tt.after) }
-		if got := w.isSweepDue(); got != tt.want {
+		if got := w.sweepDue(state); got != tt.want {
 			t.Errorf("after %v: %v", tt.after, got)
 		}
 	}

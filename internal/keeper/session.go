@@ -56,7 +56,7 @@ func (k *Keeper) archiveBundle(ctx context.Context, b transcript.Bundle, o Archi
 	snap := archive.Snapshot{
 		SessionID: b.SessionID,
 		Reason:    o.Reason,
-		Project:   archive.Project{Cwd: k.headCwd(b.Transcript), Folder: b.Folder},
+		Project:   archive.Project{Cwd: k.HeadCwd(b.Transcript), Folder: b.Folder},
 		Check:     archive.Full,
 	}
 	if err := k.addFiles(ctx, &snap, b, ""); err != nil {
@@ -76,7 +76,7 @@ func (k *Keeper) archiveBundle(ctx context.Context, b transcript.Bundle, o Archi
 	if err != nil {
 		return result, err
 	}
-	k.remember(b.ConfigDir)
+	k.Remember(b.ConfigDir)
 	k.logResult(b.SessionID, snap, result, k.Now().Sub(began))
 	return result, nil
 }

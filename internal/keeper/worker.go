@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -13,15 +13,12 @@ import (
 	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/hooklib"
-	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/durable"
+	"github.com/session-keeper/session-keeper/internal/handoff"
 	"github.com/session-keeper/session-keeper/internal/logfile"
 	"github.com/session-keeper/session-keeper/internal/optout"
 	"github.com/session-keeper/session-keeper/transcript"
 )
-
-// WorkerFlag is the flag of a hook's program that makes it the worker.
-const WorkerFlag = "worker"
 
 // stopLag is how long after the event of a turn's end its answer may still be
 // on its way to the file (observed on 2.1.332: 90 to 160 ms, interactive).
@@ -29,25 +26,6 @@ const stopLag = 300 * time.Millisecond
 
 // sweepInterval is how often leftovers of killed processes are removed.
 const sweepInterval = 24 * time.Hour
-
-// WorkerMode is the mode of a hook's program that drains a spool. The client's
-// signals are not meant for it; one that is sent to it ends it at the next
-// step, and the spool keeps the rest.
-func WorkerMode() hooklib.Mode {
-	return hooklib.Mode{
-		Flag:  WorkerFlag,
-		Usage: "drain the spool in this folder and the others that are known, then exit",
-		Run: func(ctx context.Context, c *hooklib.Call, dir string) error {
-			settings, err := config.Load(config.SystemEnv())
-			if err != nil {
-				return fmt.Errorf("settings: %w", err)
-			}
-			ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, os.Interrupt)
-			defer stop()
-			return New(settings, c.Log).RunWorker(ctx, dir)
-		},
-	}
-}
 
 // RunWorker drains the spool dir, if it is not "", and then the others that
 // are known, and removes what is old. A spool that another worker drains or
@@ -110,7 +88,7 @@ func (w *worker) drainInTurn(ctx context.Context, dir string) (spool.Stats, erro
 	default:
 		w.turns = append(w.turns, turn)
 	}
-	options := w.drainOptions("")
+	options := w.drainOptions()
 	options.Begin = func() { w.check("turn", turn.Begin()) }
 	for _, wait := range busyWaits {
 		stats, err := spool.Drain(ctx, dir, options)
@@ -147,7 +125,7 @@ func (w *worker) check(what string, err error) {
 // cleanUp removes old log files, and once a day the leftovers of processes
 // that were killed.
 func (k *Keeper) cleanUp(ctx context.Context) {
-	if _, err := logfile.Clean(LogDir(k.Settings.Paths.State), k.Settings.Log.Days, k.Now()); err != nil {
+	if _, err := logfile.Clean(handoff.LogDir(k.Settings.Paths.State), k.Settings.Log.Days, k.Now()); err != nil {
 		k.Log.Log(warn, "remove old logs", "error", err)
 	}
 	state, known, err := k.StoreState()
@@ -166,12 +144,12 @@ func (k *Keeper) cleanUp(ctx context.Context) {
 		k.Log.Log(warn, "sweep", "error", err)
 	}
 	state.Swept = k.Now().UTC()
-	k.writeStoreState(k.statePath(k.Settings.Paths.Store), state)
+	k.writeStoreState(k.StatePath(k.Settings.Paths.Store), state)
 }
 
 // sweepDue tells whether a worker is to look after what no event brings up:
 // leftovers, old logs, and spools other than that of the event.
-func (k *Keeper) sweepDue(state StoreState) bool {
+func (k *Keeper) sweepDue(state handoff.StoreState) bool {
 	age := k.Now().Sub(state.Swept)
 	return age >= sweepInterval || age < 0
 }
@@ -182,7 +160,6 @@ type worker struct {
 	stores   map[string]*archive.Store
 	locators map[string]*transcript.Locator // by the config folder to look in first
 	turns    []*spool.Turn                  // in the spools that it has drained
-	hook     bool                           // in a hook's own process: no goroutines
 	parked   bool                           // try parked sessions too, however short they have rested
 }
 
@@ -204,11 +181,10 @@ func (w *worker) locator(clientDir string) *transcript.Locator {
 	return locator
 }
 
-func (w *worker) drainOptions(session string) spool.DrainOptions {
+func (w *worker) drainOptions() spool.DrainOptions {
 	return spool.DrainOptions{
 		Process:    w.process,
 		Now:        w.Now,
-		Session:    session,
 		StoreRoots: []string{w.Settings.Paths.Store},
 		Parked:     w.parked,
 		Report:     w.report,
@@ -264,11 +240,7 @@ func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, 
 	if err != nil {
 		return 0, err
 	}
-	options := archive.Options{IndexDir: w.IndexDir(), Now: w.Now}
-	if w.hook {
-		options.Workers = 1
-	}
-	result, err := store.Archive(ctx, snap, options)
+	result, err := store.Archive(ctx, snap, archive.Options{IndexDir: w.IndexDir(), Now: w.Now})
 	if errors.Is(err, archive.ErrForgotten) {
 		return 0, fmt.Errorf("%w: %w", spool.ErrDiscard, err)
 	}
@@ -369,7 +341,7 @@ func (w *worker) snapshot(ctx context.Context, work spool.Work) (archive.Snapsho
 	}
 	for _, s := range snap.Sources {
 		if s.Family == transcript.FamilyTranscript {
-			if cwd := w.headCwd(s.File); cwd != "" {
+			if cwd := w.HeadCwd(s.File); cwd != "" {
 				snap.Project.Cwd = cwd
 			}
 		}
@@ -436,4 +408,11 @@ func transcriptSize(r archive.Result) int64 {
 		}
 	}
 	return 0
+}
+
+// isThere tells whether there is anything at a path. What cannot be told counts
+// as yes: who uses it is told why not.
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }

@@ -1,4 +1,4 @@
-package keeper
+package handoff
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/session-keeper/session-keeper/archive"
 	"github.com/session-keeper/session-keeper/archive/spool"
 	"github.com/session-keeper/session-keeper/hooklib"
 	"github.com/session-keeper/session-keeper/internal/config"
@@ -19,19 +18,6 @@ import (
 )
 
 const (
-	info    = hooklib.Info
-	warn    = hooklib.Warn
-	failure = hooklib.Error
-)
-
-const (
-	// inlineBudget is how long after its start a hook may still work on the
-	// archive itself, inlineStart until when it may begin to: a disk that made
-	// the hand-off slow makes the rest slow as well.
-	inlineBudget = 100 * time.Millisecond
-	inlineStart  = 40 * time.Millisecond
-	// inlineBytes bounds the transcript that a hook works on itself.
-	inlineBytes = 1 << 20
 	// staleAge is how much older than an event a transcript may be before
 	// that is strange. The client buffers for well under a second.
 	staleAge = 10 * time.Minute
@@ -46,9 +32,17 @@ const (
 	maxHeadBytes = 1 << 20
 )
 
+// The archive's words for why a generation was made. The archive itself is not
+// linked here: a hook never opens it.
+const (
+	sessionEnd = "session-end"
+	stop       = "stop"
+	catchUp    = "catch-up"
+)
+
 // occasion is an event in the archive's words.
 type occasion struct {
-	reason archive.Reason
+	reason string
 	event  spool.Event
 	ends   bool // the session is over in the client
 }
@@ -67,15 +61,15 @@ func occasionOf(event hooklib.Event, now time.Time) (o occasion, ok bool) {
 	switch e := event.(type) {
 	case *hooklib.SessionEnd:
 		// Inside a subagent nothing ends but that.
-		o.reason, o.event.Reason, o.ends = archive.SessionEnd, cut(e.Reason), common.AgentID == ""
+		o.reason, o.event.Reason, o.ends = sessionEnd, cut(e.Reason), common.AgentID == ""
 	case *hooklib.Stop:
-		o.reason = archive.Stop
+		o.reason = stop
 	case *hooklib.StopFailure:
-		o.reason, o.event.Reason = archive.Stop, cut(e.Failure)
+		o.reason, o.event.Reason = stop, cut(e.Failure)
 	case *hooklib.SubagentStop:
 		// Session and path are the parent's, also for the compaction's
 		// summariser with its empty type: the parent is what is archived.
-		o.reason = archive.Stop
+		o.reason = stop
 	default:
 		return o, false
 	}
@@ -95,20 +89,39 @@ func cut(s string) string {
 // handler of the hook at the end of a session, and of a turn. Whatever is wrong
 // with event or session is logged; an error is for the user, who can mend it.
 func HandleEvent(ctx context.Context, c *hooklib.Call) error {
-	o, ok := occasionOf(c.Event, time.Now())
+	session, o, ok := wanted(c, time.Now())
 	if !ok {
-		c.Log.Log(info, "no event for this hook", "event", cut(c.Event.Base().Name))
 		return nil
 	}
-	session := c.Event.Base().SessionID
+	return handleSession(ctx, c, session, o)
+}
+
+// Handle is HandleEvent under settings that are known already.
+func (h *Handoff) Handle(ctx context.Context, c *hooklib.Call) error {
+	session, o, ok := wanted(c, h.Now())
+	if !ok {
+		return nil
+	}
+	return h.handle(ctx, c, session, o)
+}
+
+// wanted returns the session that an event is about and what happened to it; ok
+// is false if there is nothing to do for it, which is logged.
+func wanted(c *hooklib.Call, now time.Time) (session string, o occasion, ok bool) {
+	o, ok = occasionOf(c.Event, now)
+	if !ok {
+		c.Log.Log(info, "no event for this hook", "event", cut(c.Event.Base().Name))
+		return "", o, false
+	}
+	session = c.Event.Base().SessionID
 	if session == "" {
 		session = c.Env.SessionID // where another type than a string came
 	}
 	if !transcript.ValidSessionID(session) {
 		c.Log.Log(warn, "no valid session id", "event", o.event.Name, "id", fmt.Sprintf("%q", cut(session)))
-		return nil
+		return "", o, false
 	}
-	return handleSession(ctx, c, session, o)
+	return session, o, true
 }
 
 // HandleNoEvent hands the session that the hook's environment names to the
@@ -122,7 +135,7 @@ func HandleNoEvent(ctx context.Context, c *hooklib.Call) (handled bool, err erro
 		return false, nil
 	}
 	return true, handleSession(ctx, c, session, occasion{
-		reason: archive.CatchUp,
+		reason: catchUp,
 		event:  spool.Event{Time: time.Now().UTC()},
 	})
 }
@@ -139,11 +152,7 @@ func handleSession(ctx context.Context, c *hooklib.Call, session string, o occas
 			Hint: "until this is mended no session is archived, because it cannot be told which ones are to be left out; then run: session-keeper archive --all",
 		}
 	}
-	k := New(settings, c.Log)
-	if k.Binary, err = os.Executable(); err != nil {
-		c.Log.Log(warn, "own path", "error", err)
-	}
-	return k.handle(ctx, c, session, o)
+	return New(settings, c.Log).handle(ctx, c, session, o)
 }
 
 // markOff keeps the word of SESSION_KEEPER=off although the settings cannot be
@@ -159,24 +168,24 @@ func markOff(c *hooklib.Call, env config.Env, session string) error {
 	return nil
 }
 
-func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o occasion) error {
+func (h *Handoff) handle(ctx context.Context, c *hooklib.Call, session string, o occasion) error {
 	var path, cwd string
 	if c.Event != nil {
 		path, cwd = c.Event.Base().TranscriptPath, c.Event.Base().Cwd
 	}
 	dirs := []string{c.Env.ProjectDir, cwd}
-	if skip, err := k.keepOut(session, o, dirs); skip || err != nil {
+	if skip, err := h.keepOut(session, o, dirs); skip || err != nil {
 		return err
 	}
-	bundle, err := k.Locator().Locate(session, path)
+	bundle, err := h.Locator().Locate(session, path)
 	if err != nil {
-		k.logNotLocated(session, path, o, err)
+		h.logNotLocated(session, path, o, err)
 		return nil
 	}
-	if optout.HasExcludes(k.Settings) {
+	if optout.HasExcludes(h.Settings) {
 		// Where it began is what a person would exclude it by.
-		if head := k.headCwd(bundle.Transcript); head != "" {
-			if skip, err := k.keepOut(session, o, []string{head}); skip || err != nil {
+		if head := h.HeadCwd(bundle.Transcript); head != "" {
+			if skip, err := h.keepOut(session, o, []string{head}); skip || err != nil {
 				return err
 			}
 		}
@@ -185,29 +194,30 @@ func (k *Keeper) handle(ctx context.Context, c *hooklib.Call, session string, o 
 		cwd = c.Env.ProjectDir
 	}
 
-	dir, receipt, err := k.handOff(ctx, bundle, o, cwd)
+	dir, receipt, err := h.Leave(ctx, bundle, o.reason, o.event, cwd)
 	if err != nil {
 		return err
 	}
-	k.remember(bundle.ConfigDir)
-	k.Log.Log(info, "handed off",
+	h.Remember(bundle.ConfigDir)
+	h.Log.Log(info, "handed off",
 		"event", o.event.Name, "reason", o.event.Reason, "session", session,
 		"transcript", bundle.Transcript, "found", bundle.Found.String(), "size", receipt.Size,
 		"pinned", receipt.Pinned, "side", receipt.Side, "side_skipped", receipt.SideSkipped,
 		"spool", dir, "took", c.Elapsed())
-	if isStale(c, o, bundle, k.Now()) {
-		k.Log.Log(warn, "the client seems to have stopped writing this transcript", "session", session,
+	if isStale(c, o, bundle, h.Now()) {
+		h.Log.Log(warn, "the client seems to have stopped writing this transcript", "session", session,
 			"transcript", bundle.Transcript, "written", bundle.ModTime)
 	}
 	for _, other := range bundle.Others {
-		k.Log.Log(warn, "the same session lies elsewhere too", "session", session, "other", other)
+		h.Log.Log(warn, "the same session lies elsewhere too", "session", session, "other", other)
 	}
 
-	if !o.ends || !k.workInline(ctx, c, dir, session, receipt) || k.isSweepDue() {
-		k.startWorker(dir)
+	if err := h.startWorker(dir); err != nil {
+		return err
 	}
 	if o.ends {
-		return k.longFailure()
+		h.awaitWorker(c, dir, receipt)
+		return h.longFailure()
 	}
 	return nil
 }
@@ -226,9 +236,9 @@ func isStale(c *hooklib.Call, o occasion, b transcript.Bundle, now time.Time) bo
 
 // keepOut tells whether the session must not be archived, and marks it so that
 // it stays out.
-func (k *Keeper) keepOut(session string, o occasion, dirs []string) (skip bool, err error) {
-	now := k.Now()
-	decision, err := optout.Check(k.Settings, session, dirs, now)
+func (h *Handoff) keepOut(session string, o occasion, dirs []string) (skip bool, err error) {
+	now := h.Now()
+	decision, err := optout.Check(h.Settings, session, dirs, now)
 	if err != nil {
 		return false, &hooklib.Failure{
 			Err:  fmt.Errorf("what to leave out: %w", err),
@@ -241,57 +251,59 @@ func (k *Keeper) keepOut(session string, o occasion, dirs []string) (skip bool, 
 	switch decision.Reason {
 	case optout.Forgotten:
 		// No word of it may come back, not even its id.
-		k.Log.Log(info, "kept out", "event", o.event.Name, "why", string(decision.Reason))
+		h.Log.Log(info, "kept out", "event", o.event.Name, "why", string(decision.Reason))
 		return true, nil
 	case optout.Off, optout.Paused, optout.Excluded:
-		if err := optout.MarkOut(k.Settings.Paths.State, session, decision.Reason, now); err != nil {
-			k.Log.Log(warn, "mark", "error", err)
+		if err := optout.MarkOut(h.Settings.Paths.State, session, decision.Reason, now); err != nil {
+			h.Log.Log(warn, "mark", "error", err)
 		}
 	}
-	k.Log.Log(info, "kept out", "event", o.event.Name, "session", session, "why", string(decision.Reason), "detail", decision.Detail)
+	h.Log.Log(info, "kept out", "event", o.event.Name, "session", session, "why", string(decision.Reason), "detail", decision.Detail)
 	return true, nil
 }
 
 // logNotLocated tells why nothing is archived. Events without a transcript are
 // daily business: a client that was left without a prompt, one that keeps no
 // transcripts, an id that it made up.
-func (k *Keeper) logNotLocated(session, hint string, o occasion, err error) {
+func (h *Handoff) logNotLocated(session, hint string, o occasion, err error) {
 	level, message := info, "no transcript"
 	pairs := []any{"event", o.event.Name, "reason", o.event.Reason, "session", session, "transcript", hint, "error", err}
 	if _, statErr := os.Lstat(hint); hint != "" && statErr == nil {
 		level, message = warn, "a transcript that is not under a known config folder of the client"
 		pairs = append(pairs, "hint", "session-keeper archive "+hint)
 	}
-	k.Log.Log(level, message, pairs...)
+	h.Log.Log(level, message, pairs...)
 }
 
-// headCwd returns the directory that the first records of a transcript name,
+// HeadCwd returns the directory that the first records of a transcript name,
 // or "".
-func (k *Keeper) headCwd(path string) string {
+func (h *Handoff) HeadCwd(path string) string {
 	if path == "" {
 		return ""
 	}
 	f, _, err := transcript.OpenRegular(path)
 	if err != nil {
-		k.Log.Log(warn, "head of the transcript", "transcript", path, "error", err)
+		h.Log.Log(warn, "head of the transcript", "transcript", path, "error", err)
 		return ""
 	}
 	defer f.Close()
 	head, err := transcript.ReadHead(f, maxHeadBytes)
 	if err != nil {
-		k.Log.Log(warn, "head of the transcript", "transcript", path, "error", err)
+		h.Log.Log(warn, "head of the transcript", "transcript", path, "error", err)
 	}
 	return head.Cwd
 }
 
-// handOff puts the session into the first spool that takes it.
-func (k *Keeper) handOff(ctx context.Context, b transcript.Bundle, o occasion, cwd string) (dir string, receipt spool.Receipt, err error) {
+// Leave hands a session off: it puts it into the first spool that takes it.
+// The error is a *hooklib.Failure. A transcript that vanishes meanwhile is none,
+// and then there is no spool.
+func (h *Handoff) Leave(ctx context.Context, b transcript.Bundle, reason string, e spool.Event, cwd string) (dir string, receipt spool.Receipt, err error) {
 	request := spool.Request{
-		StoreRoot:  k.Settings.Paths.Store,
+		StoreRoot:  h.Settings.Paths.Store,
 		SessionID:  b.SessionID,
 		Transcript: b.Transcript,
-		Reason:     string(o.reason),
-		Event:      o.event,
+		Reason:     reason,
+		Event:      e,
 		ConfigDir:  b.ConfigDir,
 		Folder:     b.Folder,
 		Cwd:        cwd,
@@ -302,18 +314,18 @@ func (k *Keeper) handOff(ctx context.Context, b transcript.Bundle, o occasion, c
 		file = b.ProjectDir
 	}
 	var errs []error
-	for _, dir := range k.spoolsFor(file, b.ConfigDir) {
+	for _, dir := range h.spoolsFor(file, b.ConfigDir) {
 		receipt, err := spool.HandOff(ctx, dir, request)
 		if err == nil {
-			if dir != config.DefaultSpool(k.Settings.Paths.State) { // that one is always looked into
-				if err := config.RememberSpool(k.Settings.Paths.State, dir); err != nil {
-					k.Log.Log(warn, "remember spool", "spool", dir, "error", err)
+			if dir != config.DefaultSpool(h.Settings.Paths.State) { // that one is always looked into
+				if err := config.RememberSpool(h.Settings.Paths.State, dir); err != nil {
+					h.Log.Log(warn, "remember spool", "spool", dir, "error", err)
 				}
 			}
 			return dir, receipt, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", dir, err))
-		k.Log.Log(warn, "hand-off", "spool", dir, "session", b.SessionID, "pinned", receipt.Pinned, "error", err)
+		h.Log.Log(warn, "hand-off", "spool", dir, "session", b.SessionID, "pinned", receipt.Pinned, "error", err)
 		if _, statErr := os.Lstat(file); errors.Is(statErr, fs.ErrNotExist) {
 			// Gone between finding and linking: nothing is left to fail at.
 			return "", receipt, nil
@@ -348,90 +360,22 @@ func sideFiles(ctx context.Context, b transcript.Bundle) func(func(spool.File) b
 	}
 }
 
-// remember notes a config folder, so that later runs with another environment
+// Remember notes a config folder, so that later runs with another environment
 // find its sessions and its spool.
-func (k *Keeper) remember(clientDir string) {
+func (h *Handoff) Remember(clientDir string) {
 	if clientDir == "" {
 		return
 	}
-	if err := config.RememberClientDir(k.Settings.Paths.State, clientDir); err != nil {
-		k.Log.Log(warn, "remember config folder", "folder", clientDir, "error", err)
-	}
-}
-
-// workInline archives the session in this process if that is wanted, and tells
-// whether nothing is left to do in the spool.
-func (k *Keeper) workInline(ctx context.Context, c *hooklib.Call, dir, session string, receipt spool.Receipt) bool {
-	switch k.Settings.Archive.Inline {
-	case config.InlineNever:
-		return false
-	case config.InlineAuto:
-		state, known, err := k.StoreState()
-		if err != nil || !known || !state.Local || state.Error != "" || state.Opened.IsZero() {
-			return false
-		}
-		if receipt.Size > inlineBytes || !receipt.Pinned || c.Elapsed() > inlineStart || c.Interrupted() {
-			return false
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.Start.Add(inlineBudget))
-		defer cancel()
-	}
-	w := k.newWorker()
-	w.hook = true
-	stats, err := spool.Drain(interruptible{ctx, c}, dir, w.drainOptions(session))
-	switch {
-	case errors.Is(err, spool.ErrBusy):
-		// Who drains it may have looked for the last time already.
-		return false
-	case err != nil:
-		k.Log.Log(warn, "work inline", "session", session, "error", err, "took", c.Elapsed())
-		return false
-	}
-	return stats.Done > 0 && stats.Left == 0
-}
-
-// isSweepDue tells whether a worker is wanted although this event leaves
-// nothing to do. What cannot be told is the worker's to find out.
-func (k *Keeper) isSweepDue() bool {
-	state, known, err := k.StoreState()
-	return err != nil || !known || k.sweepDue(state)
-}
-
-// interruptible is done when the process was asked to end, without a goroutine
-// that waits for it: whoever works step by step asks Err between the steps.
-type interruptible struct {
-	context.Context
-	call *hooklib.Call
-}
-
-func (i interruptible) Err() error {
-	if err := i.Context.Err(); err != nil {
-		return err
-	}
-	if i.call.Interrupted() {
-		return context.Canceled
-	}
-	return nil
-}
-
-// startWorker starts the worker that outlives this process, unless one waits
-// for its turn already. If it cannot be started, the next event's is.
-func (k *Keeper) startWorker(dir string) {
-	if dir == "" || k.Binary == "" {
-		return
-	}
-	err := spool.Start(dir, k.Binary, "-"+WorkerFlag, dir)
-	if err != nil && !errors.Is(err, spool.ErrBusy) {
-		k.Log.Log(warn, "start worker", "spool", dir, "error", err)
+	if err := config.RememberClientDir(h.Settings.Paths.State, clientDir); err != nil {
+		h.Log.Log(warn, "remember config folder", "folder", clientDir, "error", err)
 	}
 }
 
 // longFailure tells the user of a store that has failed to open for so long
 // that he cannot have seen it in the log. The sessions are safe in the spool.
-func (k *Keeper) longFailure() error {
-	state, known, err := k.StoreState()
-	if err != nil || !known || state.Error == "" || k.Now().Sub(state.Failed) < silentFailure {
+func (h *Handoff) longFailure() error {
+	state, known, err := h.StoreState()
+	if err != nil || !known || state.Error == "" || h.Now().Sub(state.Failed) < silentFailure {
 		return nil
 	}
 	return &hooklib.Failure{

@@ -1,12 +1,9 @@
-package keeper
+package handoff
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/durable"
@@ -18,9 +15,9 @@ const clientSpool = "session-keeper-spool"
 // Spools returns every folder in which a spool may be, the one of the state
 // folder first: those remembered, and that of each known config folder of the
 // client. They need not exist.
-func (k *Keeper) Spools() ([]string, error) {
-	dirs, err := config.SeenSpools(k.Settings.Paths.State)
-	for _, client := range k.Settings.ClientDirs {
+func (h *Handoff) Spools() ([]string, error) {
+	dirs, err := config.SeenSpools(h.Settings.Paths.State)
+	for _, client := range h.Settings.ClientDirs {
 		if dir := filepath.Join(client, clientSpool); !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
@@ -32,8 +29,8 @@ func (k *Keeper) Spools() ([]string, error) {
 // link needs the same file system, so that is the state folder's spool if it
 // lies on the file's, else the one beside the client's files. The other one
 // is for when the first cannot be written to.
-func (k *Keeper) spoolsFor(file, clientDir string) []string {
-	state := config.DefaultSpool(k.Settings.Paths.State)
+func (h *Handoff) spoolsFor(file, clientDir string) []string {
+	state := config.DefaultSpool(h.Settings.Paths.State)
 	if clientDir == "" {
 		return []string{state}
 	}
@@ -45,7 +42,7 @@ func (k *Keeper) spoolsFor(file, clientDir string) []string {
 }
 
 // SpoolFor returns the spool that a hand-off of file would try first.
-func (k *Keeper) SpoolFor(file, clientDir string) string { return k.spoolsFor(file, clientDir)[0] }
+func (h *Handoff) SpoolFor(file, clientDir string) string { return h.spoolsFor(file, clientDir)[0] }
 
 // sameDevice tells whether a folder, which need not exist yet, lies on the
 // device of a file. Where that cannot be told they are taken to: a link that
@@ -68,11 +65,4 @@ func sameDevice(dir, file string) bool {
 			return true
 		}
 	}
-}
-
-// isThere tells whether there is anything at a path. What cannot be told counts
-// as yes: who uses it is told why not.
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
