@@ -85,6 +85,9 @@ func (a *app) install(ctx context.Context, hook, scope string, events []string, 
 	if err := refusePluginPath(s, hook); err != nil {
 		return err
 	}
+	if err := a.checkPrograms(hook); err != nil {
+		return err
+	}
 	file, err := a.scopeSettings(s, scope)
 	if err != nil {
 		return err
@@ -356,18 +359,24 @@ func (a *app) hookPath(named string) (string, error) {
 	case err != nil:
 		return "", fail(exitFailed, err)
 	}
-	for _, program := range []string{path, handoff.WorkerOf(path)} {
+	return path, nil
+}
+
+// checkPrograms looks whether the hook's program, and the one that it starts,
+// can be run.
+func (a *app) checkPrograms(hook string) error {
+	for _, program := range []string{hook, handoff.WorkerOf(hook)} {
 		fi, err := os.Stat(program)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "", fail(exitFailed, fmt.Errorf("%s, which the hook starts, is not beside it: %w", handoff.WorkerName, err), "build all programs into one folder (./install.sh does)")
+			return fail(exitFailed, fmt.Errorf("%s, which the hook starts, is not beside it: %w", handoff.WorkerName, err), "build all programs into one folder (./install.sh does)")
 		case err != nil:
-			return "", fail(exitFailed, err)
+			return fail(exitFailed, err)
 		case fi.IsDir(), a.env.GOOS != "windows" && fi.Mode()&0o111 == 0:
-			return "", fail(exitFailed, fmt.Errorf("%s is not a program that can be run", program), "chmod +x "+install.Quote(program))
+			return fail(exitFailed, fmt.Errorf("%s is not a program that can be run", program), "chmod +x "+install.Quote(program))
 		}
 	}
-	return path, nil
+	return nil
 }
 
 // refusePluginPath keeps a path out of the settings that Claude Code itself

@@ -565,7 +565,7 @@ func TestHookIsSilent(t *testing.T) {
 		t.Errorf("fix %q", f.Fix)
 	}
 	l.wantNone("no-event")
-	l.write(filepath.Join(keeper.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"),
+	l.write(filepath.Join(handoff.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"),
 		`{"level":"info","time":"2026-11-30T11:00:00Z","program":"session-end-archive","message":"handed off","event":"SessionEnd"}`+"\n")
 	l.want("last-event", OK, "")
 	l.wantNone("hook-silent")

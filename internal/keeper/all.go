@@ -58,6 +58,10 @@ type Summary struct {
 	SpoolErrors []error
 }
 
+// allPatience is how long ArchiveAll waits for workers that are at the spools
+// already: what they fail at is then tried once more.
+const allPatience = time.Minute
+
 // ArchiveAll archives every session on this machine that is not archived as it
 // is, those first that the client's clean-up will delete first, and what hooks
 // left in the spools. It can be stopped at any moment, and the next run goes
@@ -129,6 +133,7 @@ func (k *Keeper) ArchiveAll(ctx context.Context, o AllOptions) (Summary, error) 
 	// A person who runs this has mended what some are parked for.
 	w := k.newWorker()
 	w.parked = true
+	w.patience = allPatience
 	sum.SpoolErrors = append(sum.SpoolErrors, w.drain(ctx, dirs)...)
 	w.endTurns()
 	report("")

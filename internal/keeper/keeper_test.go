@@ -860,3 +860,34 @@ func TestSweepDue(t *testing.T) {
 		}
 	}
 }
+
+// A person who archives all gets what a worker is at, and fails at, too.
+func TestArchiveAllWaitsForTheWorker(t *testing.T) {
+	w := newWorld(t, nil)
+	w.session(1, time.Hour)
+	if err := w.event(1, "SessionEnd", now); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(w.path(1)); err != nil {
+		t.Fatal(err)
+	}
+	dir := config.DefaultSpool(w.Settings.Paths.State)
+	working := make(chan struct{})
+	failed := make(chan error)
+	go func() {
+		_, err := spool.Drain(context.Background(), dir, spool.DrainOptions{Process: func(context.Context, spool.Work) (int64, error) {
+			close(working)
+			time.Sleep(2 * busyWaits[0])
+			return 0, spool.ErrRefused
+		}})
+		failed <- err
+	}()
+	<-working
+	sum := w.all(AllOptions{})
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	if w.transcript(1) != text(1) || len(sum.SpoolErrors) > 0 {
+		t.Errorf("not archived: %v\n%s", sum.SpoolErrors, w.log)
+	}
+}

@@ -58,7 +58,13 @@ func (w *worker) drain(ctx context.Context, dirs []string) []error {
 			continue
 		}
 		stats, err := w.drainInTurn(ctx, dir)
+		for end := time.Now().Add(w.patience); errors.Is(err, spool.ErrBusy) && time.Now().Before(end) && ctx.Err() == nil; {
+			time.Sleep(busyWaits[0])
+			stats, err = w.drainInTurn(ctx, dir)
+		}
 		switch {
+		case errors.Is(err, spool.ErrBusy) && w.patience > 0:
+			errs = append(errs, fmt.Errorf("spool %s: %w; what is left in it will be archived later", dir, err))
 		case errors.Is(err, spool.ErrBusy):
 		case err != nil:
 			errs = append(errs, fmt.Errorf("spool %s: %w", dir, err))
@@ -161,6 +167,7 @@ type worker struct {
 	locators map[string]*transcript.Locator // by the config folder to look in first
 	turns    []*spool.Turn                  // in the spools that it has drained
 	parked   bool                           // try parked sessions too, however short they have rested
+	patience time.Duration                  // for others to be through with a spool
 }
 
 func (k *Keeper) newWorker() *worker {
