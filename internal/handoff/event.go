@@ -228,10 +228,11 @@ func (h *Handoff) handle(ctx context.Context, c *hooklib.Call, session string, o
 // on 2.1.332). A client inside another writes no transcript when it is
 // interactive (documented), which is as it should be.
 func isStale(c *hooklib.Call, o occasion, b transcript.Bundle, now time.Time) bool {
-	if c.Env.Child || b.Husk() || o.event.PromptID == "" || o.event.Reason == "clear" || o.event.Reason == "resume" {
+	if b.Husk() || o.event.PromptID == "" || o.event.Reason == "clear" || o.event.Reason == "resume" || now.Sub(b.ModTime) <= staleAge {
 		return false
 	}
-	return now.Sub(b.ModTime) > staleAge
+	nested, _ := c.Env.Nested()
+	return !nested
 }
 
 // keepOut tells whether the session must not be archived, and marks it so that

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -263,6 +264,17 @@ func TestSpoolsFor(t *testing.T) {
 // not complained of.
 func TestStale(t *testing.T) {
 	old := transcript.Bundle{Transcript: "/t", ModTime: now.Add(-time.Hour)}
+	nested := exec.Command("sleep", "60") // stands for a client inside another
+	nested.Env = []string{"CLAUDE_CODE_CHILD_SESSION=1"}
+	if err := nested.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := nested.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		nested.Wait() // it was killed
+	}()
 	prompt := spool.Event{PromptID: "p", Reason: "other"}
 	for _, tt := range []struct {
 		name string
@@ -275,7 +287,9 @@ func TestStale(t *testing.T) {
 		{"fresh", hooklib.Env{}, prompt, transcript.Bundle{Transcript: "/t", ModTime: now.Add(-time.Minute)}, false},
 		{"no prompt", hooklib.Env{}, spool.Event{Reason: "other"}, old, false},
 		{"clear", hooklib.Env{}, spool.Event{PromptID: "p", Reason: "clear"}, old, false},
-		{"child", hooklib.Env{Child: true}, prompt, old, false},
+		// Each hook of the client has that variable, whoever started the client.
+		{"child", hooklib.Env{Child: true}, prompt, old, true},
+		{"nested", hooklib.Env{Child: true, PID: nested.Process.Pid}, prompt, old, false},
 		{"husk", hooklib.Env{}, prompt, transcript.Bundle{ModTime: old.ModTime}, false},
 	} {
 		if got := isStale(&hooklib.Call{Env: tt.env}, occasion{event: tt.ev}, tt.b, now); got != tt.want {
