@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"internal/sessions": {"archive", "internal/config", "internal/durable", "internal/optout", "transcript"},
 	"internal/doctor":   {"github.com/dustin/go-humanize", "archive", "archive/spool", "internal/config", "internal/durable", "internal/handoff", "internal/install", "internal/keeper", "internal/logfile", "internal/optout", "transcript"},
 	"internal/restore":  {"archive", "internal/durable", "transcript"},
+	"internal/briefing": {"github.com/BurntSushi/toml", "github.com/bmatcuk/doublestar/v4", "internal/config", "internal/durable"},
 
 	"cmd/session-end-archive":   {"hooklib", "internal/handoff"},
 	"cmd/session-keeper-worker": {"hooklib", "internal/config", "internal/handoff", "internal/keeper"},
@@ -56,8 +57,8 @@ var allowed = map[string][]string{
 
 // homes names the packages that may import an outside module, tests aside.
 var homes = map[string][]string{
-	"github.com/BurntSushi/toml":        {"internal/config"},
-	"github.com/bmatcuk/doublestar/v4":  {"internal/optout"},
+	"github.com/BurntSushi/toml":        {"internal/briefing", "internal/config"}, // front matter has keys and lines of its own
+	"github.com/bmatcuk/doublestar/v4":  {"internal/briefing", "internal/optout"},
 	"github.com/dustin/go-humanize":     {"cmd/session-keeper", "internal/doctor", "bench/hook"},
 	"github.com/google/uuid":            {"transcript", "archive", "archive/spool"},
 	"github.com/klauspost/compress":     {"archive"},
