@@ -247,6 +247,7 @@ func TestHookBinariesAreSmall(t *testing.T) {
 	}
 }
 
+// SE-08: a hook starts within milliseconds, whatever it has to do then.
 func TestHookBinariesInitFast(t *testing.T) {
 	for _, name := range hookBinaries {
 		binary := build(t, name)
