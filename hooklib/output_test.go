@@ -286,7 +286,7 @@ func TestCheckTerminalSequence(t *testing.T) {
 }
 
 // FuzzEncode states that whatever the texts of an output are, it is refused or
-// IO-03: gives one line of valid JSON in valid UTF-8, within the client's limits.
+// gives one line of valid JSON in valid UTF-8, within the client's limits (IO-03).
 func FuzzEncode(f *testing.F) {
 	for i, seed := range []string{"", "a", "\xFF\xC3", "\u2028<&>", "😀", "\x00\x1b]9;x\x07", `{"a":1}`, strings.Repeat("é", MaxText+1)} {
 		f.Add(uint8(i), seed, seed)
