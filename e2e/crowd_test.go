@@ -45,6 +45,7 @@ func TestCrowdOfHooks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			home := t.TempDir()
+			t.Cleanup((&host{t, home}).end)
 			write := func(path, data string) {
 				t.Helper()
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
