@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/session-keeper/session-keeper/internal/config"
 	"github.com/session-keeper/session-keeper/internal/doctor"
+	"github.com/session-keeper/session-keeper/internal/install"
 	"github.com/session-keeper/session-keeper/internal/keeper"
 )
 
@@ -17,13 +20,15 @@ type doctorOutput struct {
 }
 
 func newDoctorCmd(a *app) *cobra.Command {
-	var asJSON bool
+	var asJSON, quick bool
 	cmd := &cobra.Command{
-		Use:   "doctor [--json]",
+		Use:   "doctor [--quick] [--json]",
 		Short: "Find out what is wrong, and the command that fixes it",
 		Long: `Look at the whole installation: which hooks are wired and whether they run, the
 archive and its disk, work that waits, the last event, how much time Claude Code
-gives the hook, how long it keeps transcripts, and what is not archived.
+gives the hook, how long it keeps transcripts, and what is not archived. The
+wired commands are tried on a sample session in a temporary home, as self-test
+does it; --quick leaves that out.
 
 Each line begins with ok, note or problem. Notes are worth knowing; with a
 problem, sessions are lost or will be. Below stands what to do about it.
@@ -38,7 +43,17 @@ Exit codes: 0 no problem; 1 failed; 2 wrong usage; 4 at least one problem.`,
   session-keeper doctor --json | jq -r '.findings[] | select(.severity == "problem").code'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := doctor.Run(cmd.Context(), a.doctorWorld())
+			w := a.doctorWorld()
+			if !quick {
+				w.Try = func(ctx context.Context, h install.Hook) (time.Duration, error) {
+					t, err := a.trySample(ctx, h)
+					if err != nil {
+						return 0, err
+					}
+					return t.took, nil
+				}
+			}
+			findings, err := doctor.Run(cmd.Context(), w)
 			if err != nil {
 				return err
 			}
@@ -58,6 +73,7 @@ Exit codes: 0 no problem; 1 failed; 2 wrong usage; 4 at least one problem.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not try the wired commands")
 	return cmd
 }
 

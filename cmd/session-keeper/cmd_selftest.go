@@ -67,39 +67,11 @@ func (a *app) selfTest(ctx context.Context) (err error) {
 	if err := a.printf("Wired at SessionEnd: %s\n", h.Display()); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(a.getenv("TMPDIR"), "session-keeper-self-test-")
+	t, err := a.trySample(ctx, h)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, removeUsed(dir)) }()
-	// The client names its folders by real paths.
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
-	}
-	t := newSample(a, dir, h)
-	if err := t.write(); err != nil {
-		return fmt.Errorf("write the sample: %w", err)
-	}
-	took, err := t.runHook(ctx)
-	if err != nil {
-		return fail(exitFailed, err, "session-keeper doctor looks further")
-	}
-	if err := a.printf("The hook returned after %d ms\n", took.Milliseconds()); err != nil {
-		return err
-	}
-	if err := t.awaitArchive(ctx); err != nil {
-		return fail(exitFailed, err, "session-keeper doctor looks further")
-	}
-	if err := a.printf("The sample session is in the archive\n"); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(filepath.Join(t.configDir, "projects")); err != nil {
-		return err
-	}
-	if err := t.restore(ctx); err != nil {
-		return err
-	}
-	if err := t.compare(); err != nil {
+	if err := a.printf("The hook returned after %d ms\nThe sample session is in the archive\n", t.took.Milliseconds()); err != nil {
 		return err
 	}
 	done := fmt.Sprintf("Deleted and restored, %s equal byte for byte", plural(len(t.files), "file"))
@@ -111,6 +83,37 @@ func (a *app) selfTest(ctx context.Context) (err error) {
 		return errors.Join(a.printf("%s\n", done), blockedError("the hook does its work, but sessions will not be archived", blocked))
 	}
 	return a.printf("%s: it works\n", done)
+}
+
+// trySample has a hook archive a sample session in a temporary home, loses it,
+// and restores it.
+func (a *app) trySample(ctx context.Context, h install.Hook) (t *sample, err error) {
+	dir, err := os.MkdirTemp(a.getenv("TMPDIR"), "session-keeper-self-test-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, removeUsed(dir)) }()
+	// The client names its folders by real paths.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	t = newSample(a, dir, h)
+	if err := t.write(); err != nil {
+		return nil, fmt.Errorf("write the sample: %w", err)
+	}
+	if t.took, err = t.runHook(ctx); err != nil {
+		return nil, fail(exitFailed, err, "session-keeper doctor looks further")
+	}
+	if err := t.awaitArchive(ctx); err != nil {
+		return nil, fail(exitFailed, err, "session-keeper doctor looks further")
+	}
+	if err := os.RemoveAll(filepath.Join(t.configDir, "projects")); err != nil {
+		return nil, err
+	}
+	if err := t.restore(ctx); err != nil {
+		return nil, err
+	}
+	return t, t.compare()
 }
 
 // removeUsed removes a folder in which the hook's worker may still be at work:
@@ -171,6 +174,7 @@ type sample struct {
 	id        string
 	files     map[string][]byte // by path below the config folder
 	path      string            // of the transcript
+	took      time.Duration     // by the hook
 }
 
 func newSample(a *app, dir string, h install.Hook) *sample {
@@ -278,10 +282,11 @@ func (t *sample) env() []string {
 // runHook runs the wired command as the client does: by sh -c, the event on
 // standard input, in the project's directory.
 func (t *sample) runHook(ctx context.Context) (time.Duration, error) {
-	event, err := json.Marshal(map[string]any{
-		"session_id": t.id, "transcript_path": t.path, "cwd": t.project,
-		"hook_event_name": "SessionEnd", "reason": "prompt_input_exit",
-	})
+	fields := map[string]any{"session_id": t.id, "transcript_path": t.path, "cwd": t.project, "hook_event_name": t.hook.Event}
+	if t.hook.Event == "SessionEnd" {
+		fields["reason"] = "prompt_input_exit"
+	}
+	event, err := json.Marshal(fields)
 	if err != nil {
 		return 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/session-keeper/session-keeper/internal/config"
+	"github.com/session-keeper/session-keeper/internal/install"
 	"github.com/session-keeper/session-keeper/internal/keeper"
 )
 
@@ -52,6 +53,11 @@ type World struct {
 	// Run runs a program and gives its output. nil runs it for real, for at
 	// most runTimeout.
 	Run func(ctx context.Context, path string, args ...string) (string, error)
+
+	// Try has a wired hook archive a session that was made up for it, in a
+	// home of its own, loses that session and restores it. It returns how long
+	// the hook took. nil tries nothing.
+	Try func(ctx context.Context, h install.Hook) (took time.Duration, err error)
 }
 
 // runTimeout bounds how long a hook may take to tell its version.
@@ -66,6 +72,8 @@ var checks = []func(context.Context, *World) []Finding{
 	checkOtherHooks,
 	checkStore,
 	checkSpools,
+	checkLive,
+	checkSpeed,
 	checkLastEvent,
 	checkRetention,
 	checkKeptOut,

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -598,5 +600,110 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	if _, err := Run(ctx, newLab(t).world()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The wired command is tried as it stands, once for each event, and what the
+// user arranged is not.
+func TestLive(t *testing.T) {
+	l := newLab(t)
+	var tried []string
+	fails := error(nil)
+	run := func() []Finding {
+		tried = nil
+		w := l.world()
+		w.Try = func(_ context.Context, h install.Hook) (time.Duration, error) {
+			tried = append(tried, h.Event+" "+h.Command)
+			return 12 * time.Millisecond, fails
+		}
+		found, err := Run(context.Background(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	find := func(found []Finding, code string) *Finding {
+		for _, f := range found {
+			if f.Code == code {
+				return &f
+			}
+		}
+		return nil
+	}
+	if f := find(run(), "self-test"); f == nil || f.Severity != OK || !strings.Contains(f.Message, "12 ms") {
+		t.Errorf("%+v", f)
+	}
+	if want := []string{"SessionEnd " + install.ShellCommand(l.hook)}; !slices.Equal(tried, want) {
+		t.Errorf("tried %q, want %q", tried, want)
+	}
+	// The same in the project's settings is the same command.
+	data, err := os.ReadFile(l.settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.write(filepath.Join(l.project, ".claude", "settings.json"), string(data))
+	run()
+	if len(tried) != 1 {
+		t.Errorf("tried %q", tried)
+	}
+	fails = errors.New("it did not come into the archive")
+	found := run()
+	if f := find(found, "self-test-failed"); f == nil || f.Severity != Problem || !strings.Contains(f.Message, fails.Error()) || f.Fix == "" {
+		t.Errorf("%+v", f)
+	}
+	l.wire(`{"type":"command","command":"nice ` + l.hook + `"}`)
+	if err := os.RemoveAll(l.project); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	if len(tried) != 0 {
+		t.Errorf("what the user arranged was tried: %q", tried)
+	}
+}
+
+// How long the hooks took is taken from the log: their last hundred runs.
+func TestSpeed(t *testing.T) {
+	l := newLab(t)
+	var b strings.Builder
+	line := func(program, message, took string) {
+		fmt.Fprintf(&b, `{"level":"info","time":"2026-11-30T10:00:00Z","program":%q,"message":%q,"took":%q}`+"\n", program, message, took)
+	}
+	for range 10 {
+		line("session-end-archive", "handed off", "9s") // longer ago
+	}
+	for i := range 100 {
+		line("session-end-archive", "handed off", fmt.Sprintf("%d.04ms", i+1))
+	}
+	line("session-end-archive", "something else", "8s")
+	line("session-end-archive", "handed off", "none")
+	l.write(filepath.Join(handoff.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"), b.String())
+	l.want("hook-time", OK, "session-end-archive got a session to safety within 51ms (median of the last 100 runs; 100ms at worst)")
+
+	b.Reset()
+	line("session-end-archive", "handed off", "250ms")
+	l.write(filepath.Join(handoff.LogDir(l.state()), "session-end-archive-2026-11-30.jsonl"), b.String())
+	l.want("hook-time", Note, "250ms (median of the last 1 runs")
+}
+
+// What this disk can do is said, whatever it is.
+func TestDisk(t *testing.T) {
+	l := newLab(t)
+	codes := map[string]bool{}
+	for _, f := range l.run() {
+		codes[f.Code] = true
+	}
+	if codes["snapshots"] == codes["snapshots-no"] || codes["snapshots-unknown"] || codes["locks-unknown"] || !codes["links"] {
+		t.Errorf("%v", codes)
+	}
+	for _, dir := range []string{filepath.Join(l.home, ".claude"), l.state(), filepath.Join(l.state(), "spool")} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".tmp") {
+				t.Errorf("left behind: %s", e.Name())
+			}
+		}
 	}
 }

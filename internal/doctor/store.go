@@ -124,14 +124,62 @@ func (w *World) checkLinks() []Finding {
 			break
 		}
 	}
+	var found []Finding
 	err := tryLink(dir, spool)
 	switch {
 	case err == nil:
-		return []Finding{ok("links", "a session that ends is kept by a hard link, whatever its size")}
+		found = append(found, ok("links", "a session that ends is kept by a hard link, whatever its size"))
 	case durable.LinkRefused(err):
-		return []Finding{note("links-no", "", "the disk with the transcripts knows no hard links: a transcript is copied when its session ends, which takes time in proportion to its size")}
+		found = append(found, note("links-no", "", "the disk with the transcripts knows no hard links: a transcript is copied when its session ends, which takes time in proportion to its size"))
+	default:
+		found = append(found, note("links-unknown", "", "hard links could not be tried: %v", err))
 	}
-	return []Finding{note("links-unknown", "", "hard links could not be tried: %v", err)}
+	switch err := tryClone(spool); {
+	case err == nil:
+		found = append(found, ok("snapshots", "a transcript that is rewritten in place before it is archived is kept as it was: this disk can clone files"))
+	case errors.Is(err, durable.ErrNoClone):
+		found = append(found, ok("snapshots-no", "a transcript that is rewritten in place in the moments before it is archived is archived as rewritten: this disk cannot clone files"))
+	default:
+		found = append(found, note("snapshots-unknown", "", "clones of files could not be tried: %v", err))
+	}
+	if standIn, err := tryLock(spool); err != nil {
+		found = append(found, note("locks-unknown", "", "locks could not be tried: %v", err))
+	} else if standIn {
+		found = append(found, note("locks-no", "", "the disk with the spool knows no locks; files stand in for them"))
+	}
+	return found
+}
+
+// tryClone makes a snapshot of a file, as the worker does, and removes it again.
+func tryClone(dir string) (err error) {
+	t, err := durable.CreateTemp(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Discard()) }()
+	if _, err := t.WriteString("session-keeper doctor\n"); err != nil {
+		return err
+	}
+	name := t.Name() + "-clone"
+	if err := durable.Clone(t.File, name); err != nil {
+		return err
+	}
+	return durable.Remove(name)
+}
+
+// tryLock takes a lock, and tells whether a file had to stand in for it.
+func tryLock(dir string) (standIn bool, err error) {
+	t, err := durable.CreateTemp(dir)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, t.Discard()) }()
+	unlock, err := durable.TryLock(t.Name(), durable.Exclusive)
+	if err != nil {
+		return false, err
+	}
+	_, statErr := os.Lstat(t.Name() + ".held")
+	return statErr == nil, unlock()
 }
 
 func tryLink(from, to string) (err error) {

@@ -32,6 +32,10 @@ const (
 	maxHeadBytes = 1 << 20
 )
 
+// HandedOff is the message of the log line for a session that is safe in a
+// spool. Its field "took" is the time from the start of the hook.
+const HandedOff = "handed off"
+
 // The archive's words for why a generation was made. The archive itself is not
 // linked here: a hook never opens it.
 const (
@@ -199,7 +203,7 @@ func (h *Handoff) handle(ctx context.Context, c *hooklib.Call, session string, o
 		return err
 	}
 	h.Remember(bundle.ConfigDir)
-	h.Log.Log(info, "handed off",
+	h.Log.Log(info, HandedOff,
 		"event", o.event.Name, "reason", o.event.Reason, "session", session,
 		"transcript", bundle.Transcript, "found", bundle.Found.String(), "size", receipt.Size,
 		"pinned", receipt.Pinned, "side", receipt.Side, "side_skipped", receipt.SideSkipped,
