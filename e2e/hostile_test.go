@@ -472,3 +472,50 @@ func TestHostInput(t *testing.T) {
 		})
 	}
 }
+
+// FS-07: the client's folder is mounted read-only, as it is for programs that
+// the model runs in a sandbox: what is there is archived and read, and what
+// cannot be written says where and why.
+func TestHostReadOnlyClient(t *testing.T) {
+	h := newHost(t)
+	dir := h.path(".claude")
+	h.must(os.MkdirAll(dir, 0o700))
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
+		t.Skipf("needs the right to mount a disk: %v", err)
+	}
+	defer func() {
+		h.end()
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	h.write(h.transcript(), lines(10, "x"))
+	h.must(syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	if e := h.hook(h.event(), ""); e.code != 0 || e.stderr != "" {
+		t.Errorf("exit code %d, %q", e.code, e.stderr)
+	}
+	h.idle()
+	if all := h.generations(); len(all) != 1 || string(all[0]) != lines(10, "x") {
+		t.Errorf("%d generations", len(all))
+	}
+	h.must(syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, ""))
+	h.must(os.Remove(h.transcript()))
+	h.must(syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+
+	keeper := func(args ...string) (string, int) {
+		cmd := exec.Command(filepath.Join(programs(t), "session-keeper"), args...)
+		cmd.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"}
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if out, code := keeper("cat", hostSession); code != 0 || out != lines(10, "x") {
+		t.Errorf("cat: %d, %q", code, out)
+	}
+	if out, code := keeper("restore", hostSession); code != 1 || !strings.Contains(out, "read-only file system") || !strings.Contains(out, ".claude/projects/-src-p") {
+		t.Errorf("restore: %d, %q", code, out)
+	}
+}
