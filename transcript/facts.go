@@ -443,7 +443,8 @@ func (g *gatherer) assistant(r *Record) {
 		clear(g.pending)
 		g.pendingOf = key
 	}
-	if !bytes.Contains(m.content.raw, []byte("tool_use")) {
+	// Most messages have no call. The name of one may be written with escapes.
+	if raw := m.content.raw; !bytes.Contains(raw, []byte("tool_use")) && !bytes.Contains(raw, []byte(`\u00`)) {
 		return
 	}
 	var p blockParts

@@ -127,7 +127,8 @@ func TestFactsLongPrompt(t *testing.T) {
 	}
 }
 
-// OS-01, OS-02, OS-03: every shape of message is read.
+// OS-01, OS-02, OS-03: every shape of message is read, those of other versions and
+// other models too.
 func TestFactsShapes(t *testing.T) {
 	f := facts(t,
 		`{"type":"user","uuid":"1","message":{"role":"user","content":"text"}}`,
@@ -148,7 +149,20 @@ func TestFactsShapes(t *testing.T) {
 		`{"type":5}`, `{"type":"future-kind","payload":{}}`,
 	)
 	if f.Prompts != 1 || f.Answers != 3 || f.Records != 17 || f.Types["user"] != 12 || f.Types["(none)"] != 1 || f.Types["future-kind"] != 1 ||
-		len(f.Damaged) != 0 || !slices.Equal(f.Models, []string{"deepseek-x"}) {
+		len(f.Damaged) != 0 || !slices.Equal(f.Models, []string{"deepseek-x"}) || f.Usage != (Usage{Input: 1}) {
+		t.Errorf("%+v", f)
+	}
+	// A session that went through the versions: the oldest have neither version nor
+	// session id, the newest have records that nobody knew then.
+	f = facts(t,
+		`{"type":"summary","summary":"Old work","leafUuid":"1"}`,
+		`{"type":"user","uuid":"1","message":{"role":"user","content":"old"}}`,
+		`{"type":"assistant","uuid":"2","version":"1.0.44","message":{"id":"m","content":[{"type":"text","text":"a"}]},"costUSD":1}`,
+		`{"type":"user","uuid":"3","version":"2.1.332","entrypoint":"cli","promptId":"p","message":{"role":"user","content":"new"}}`,
+		`{"type":"attachment","uuid":"4","attachment":{"type":"date"}}`, `{"type":"mode","mode":"normal"}`, `{"type":"ai-title","aiTitle":""}`,
+		`{"type":"queue-operation","operation":"dequeue"}`, `{"type":"last-prompt","lastPrompt":"new","leafUuid":"3"}`, `{"type":"never-seen","uuid":"5"}`,
+	)
+	if f.Prompts != 2 || f.Answers != 1 || f.Title != "Old work" || f.Version != "2.1.332" || f.Entrypoint != "cli" || f.Records != 10 || f.Types["never-seen"] != 1 || f.Damaged != nil {
 		t.Errorf("%+v", f)
 	}
 }
@@ -200,13 +214,21 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// ID-03: a record that is there four times is one; CL 2.1's copies of a file too.
+// ID-03: a record that is there several times is one; so is a file's part that the
+// client wrote again.
 func TestCountsFold(t *testing.T) {
 	lines := []string{
 		says("u", "q"), reply("a", "m", "x", `{"type":"tool_use","id":"t","name":"Bash","input":{}}`, ""),
 		user("r", `[{"type":"tool_result","tool_use_id":"t","content":"x"}]`),
 		`{"type":"system","subtype":"compact_boundary","uuid":"b"}`, `{"type":"system","subtype":"microcompact_boundary","uuid":"mb"}`,
 		reply("s", "n", "x", `{"type":"server_tool_use","id":"t2","name":"web_search","input":{}}`, ""),
+	}
+	for _, line := range lines {
+		once, four := facts(t, line), facts(t, line, line, line, line)
+		if four.Prompts != once.Prompts || four.Answers != once.Answers || four.ToolCalls != once.ToolCalls || four.Compactions != once.Compactions ||
+			four.Usage != once.Usage || four.Records != 4 {
+			t.Errorf("four times %s: %+v", line, four)
+		}
 	}
 	f := facts(t, slices.Concat(lines, lines, lines)...)
 	if f.Prompts != 1 || f.Answers != 2 || f.ToolCalls != 2 || f.Compactions != 1 || f.Records != 18 || f.Types["user"] != 6 {
@@ -337,6 +359,7 @@ func TestUnspaced(t *testing.T) {
 	}
 }
 
+// DL-05: a cut last line is how a transcript ends, not a broken file.
 func TestEnd(t *testing.T) {
 	version := func(v string) string { return `{"type":"mode","version":"` + v + `"}` }
 	call := reply("a", "m", "x", `{"type":"tool_use","id":"t1","name":"Bash","input":{}},{"type":"tool_use","id":"t2","name":"Bash","input":{}}`, "")
@@ -374,6 +397,10 @@ func TestEnd(t *testing.T) {
 		if err != nil || f.End != c.want {
 			t.Errorf("%s: %v (%v), want %v", c.name, f.End, err, c.want)
 		}
+	}
+	if f, err := ReadFacts(context.Background(), strings.NewReader(says("u", "q")+"\n"+answer+"\n"+`{"type":"us`), ""); err != nil ||
+		f.Prompts != 1 || f.Answers != 1 || !reflect.DeepEqual(f.Damaged, map[Kind]int64{TornTail: 1}) {
+		t.Errorf("torn: %+v, %v", f, err)
 	}
 	if f := facts(t, says("u", "q"), costs); f.LastType != "cost-state" {
 		t.Errorf("last type %q", f.LastType)
@@ -493,11 +520,15 @@ func TestReadTail(t *testing.T) {
 	}
 	meta := strings.Repeat(`{"type":"mode"}`+"\n", 10_000)
 	for name, in := range map[string]string{
-		"short":                at("2026-11-30T09:00:00Z", 0),
-		"long last record":     at("2020-01-01T00:00:00Z", 10) + at("2026-11-30T09:00:00Z", 300_000),
-		"bookkeeping behind":   at("2020-01-01T00:00:00Z", 10) + at("2026-11-30T09:00:00Z", 10) + meta,
-		"torn tail":            at("2026-11-30T09:00:00Z", 10) + `{"type":"user","timestamp":"2027-`,
-		"no newline":           strings.TrimSpace(at("2026-11-30T09:00:00Z", 10)),
+		"short":              at("2026-11-30T09:00:00Z", 0),
+		"long last record":   at("2020-01-01T00:00:00Z", 10) + at("2026-11-30T09:00:00Z", 300_000),
+		"bookkeeping behind": at("2020-01-01T00:00:00Z", 10) + at("2026-11-30T09:00:00Z", 10) + meta,
+		"torn tail":          at("2026-11-30T09:00:00Z", 10) + `{"type":"user","timestamp":"2027-`,
+		"no newline":         strings.TrimSpace(at("2026-11-30T09:00:00Z", 10)),
+		// DL-03, DL-09: also of lines that are damaged.
+		"behind a stub":        at("2020-01-01T00:00:00Z", 10) + `{"type":"pr-link","prNu` + at("2026-11-30T09:00:00Z", 10),
+		"two on a line":        strings.TrimSpace(at("2020-01-01T00:00:00Z", 10)) + at("2026-11-30T09:00:00Z", 10),
+		"NULs before":          at("2020-01-01T00:00:00Z", 10) + "\x00\x00" + at("2026-11-30T09:00:00Z", 10),
 		"a window's border":    at("2020-01-01T00:00:00Z", 10) + at("2026-11-30T09:00:00Z", firstWindow-80),
 		"a longer one's start": meta + at("2026-11-30T09:00:00Z", 2*firstWindow),
 	} {

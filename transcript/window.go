@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	firstWindow = 64 << 10 // bytes of the first look at a file's end
-	maxWindow   = 64 << 20 // bytes of the last one: more than any record that was reported
+	firstWindow = 64 << 10  // bytes of the first look at a file's end
+	maxWindow   = 256 << 20 // bytes of the last one: more than any record that was reported
 )
 
 // A Head is what the first bytes of a transcript tell: enough for a hook, which has
@@ -68,22 +68,17 @@ type Tail struct {
 
 // ReadTail reads a transcript of the given size from its end, more and more of it
 // until it meets a message with a time: a single record may be longer than any fixed
-// window.
+// window. Of damaged lines it takes what a Reader takes.
 func ReadTail(r io.ReaderAt, size int64) (Tail, error) {
 	for window := int64(firstWindow); ; window *= 4 {
 		from := max(0, size-window)
-		s := NewScanner(io.NewSectionReader(r, from, size-from))
+		rd := NewReader(io.NewSectionReader(r, from, size-from))
+		if from > 0 {
+			rd.s.Scan() // a record's rest
+		}
 		var t Tail
-		skip := from > 0
-		for s.Scan() {
-			if skip {
-				skip = false // a record's rest
-				continue
-			}
-			f, err := ParseFields(s.Line().Raw)
-			if err != nil {
-				continue
-			}
+		for rd.Next() {
+			f := rd.Record()
 			t.Slugs = addName(t.Slugs, f.Slug)
 			if f.Cwd.IsText() {
 				t.Cwd = f.Cwd.String()
@@ -94,7 +89,7 @@ func ReadTail(r io.ReaderAt, size int64) (Tail, error) {
 				}
 			}
 		}
-		if err := s.Err(); err != nil || !t.Last.IsZero() || from == 0 || window >= maxWindow {
+		if err := rd.Err(); err != nil || !t.Last.IsZero() || from == 0 || window >= maxWindow {
 			return t, err
 		}
 	}
