@@ -369,6 +369,15 @@ func TestReadingLeavesFilesAlone(t *testing.T) {
 	if _, err := ReadFacts(context.Background(), f, b.SidecarTitle()); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := ReadTail(f, b.Size); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.Slugs(context.Background(), 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != message(1) {
+		t.Errorf("%v: %q", err, text)
+	}
 	after, err := os.Stat(path)
 	if err != nil || !after.ModTime().Equal(old) || after.Mode() != before.Mode() || after.Size() != before.Size() {
 		t.Errorf("%v: %v, %v", err, before, after)
@@ -411,6 +420,23 @@ func TestSessions(t *testing.T) {
 	}
 	if len(skipped) != 1 || !strings.HasSuffix(skipped[0].Path, idC+".jsonl") {
 		t.Errorf("skipped %+v", skipped)
+	}
+	// LI-02, LI-03, DL-08: whatever the client's index says, and without one.
+	for _, index := range []string{
+		`{"version":1,"entries":[]}`, `{"version":1,"entries":[{"sessionId":"` + idA + `","fileMtime":1,"fullPath":"` + filepath.Join(p, idC) + `.jsonl"}]}`,
+		strings.Repeat("\x00", 500), "",
+	} {
+		path := filepath.Join(p, "sessions-index.json")
+		write(t, path, index)
+		if index == "" {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, _, err := (&Locator{ConfigDirs: []string{config}}).Sessions(context.Background())
+		if err != nil || len(again) != 2 || again[0].SessionID != idA || again[1].SessionID != idB {
+			t.Errorf("with the index %.40q: %v, %+v", index, err, again)
+		}
 	}
 	b, err := l.Locate(idB, filepath.Join(p, idB+".jsonl"))
 	if err != nil || !b.Husk() || b.Folder != "-p" {
@@ -709,6 +735,24 @@ func TestProcesses(t *testing.T) {
 	}
 	if alive, skipped := Processes(filepath.Join(config, "none"), nil); alive != nil || skipped != nil {
 		t.Errorf("%v, %v", alive, skipped)
+	}
+}
+
+// DL-08: a small file beside the transcript that is all NUL bytes costs its title,
+// no more.
+func TestZeroedSidecar(t *testing.T) {
+	config := configDir(t)
+	write(t, transcriptPath(config, "-p", idA), message(1))
+	side := filepath.Join(config, "projects", "-p", idA, "custom-title.json")
+	for content, want := range map[string]string{strings.Repeat("\x00", 40): "", "": "", strings.Repeat(" ", maxSmall+1): "", `{"customTitle":"n"}`: "n"} {
+		write(t, side, content)
+		b, err := (&Locator{ConfigDirs: []string{config}}).Locate(idA, "")
+		if err != nil || b.SidecarTitle() != want {
+			t.Errorf("%.20q: %q, %v", content, b.SidecarTitle(), err)
+		}
+		if files, skipped, err := b.Files(); err != nil || len(skipped) != 0 || rels(files) != "transcript:"+idA+".jsonl session:custom-title.json" {
+			t.Errorf("%.20q: %s, %v, %v", content, rels(files), skipped, err)
+		}
 	}
 }
 

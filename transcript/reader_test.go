@@ -70,6 +70,8 @@ func TestReaderDamage(t *testing.T) {
 		{"CRLF", a + "\r\n" + b + "\r\n", []string{"a", "b"}},
 		{"blank lines", "\n\n" + a + "\n \t\r\n" + b + "\n\n", []string{"a", "b"}},
 		{"BOM", "\ufeff" + a + "\n" + b, []string{"a", "b"}},
+		{"UN-10 lines are counted as sed does", "{\"type\":\"user\",\"uuid\":\"a\u2028\u2029\u0085b\"}\nnull\n" + b,
+			[]string{"a\u2028\u2029\u0085b", "36+4 line 2: JSON value that is no object", "b"}},
 		{"UN-09 separators", "{\"type\":\"user\",\"uuid\":\"a\u2028b\"}\n" + b, []string{"a\u2028b", "b"}},
 		// DL-02
 		{"NUL line", a + "\n" + zeros + "\n" + b + "\n", []string{"a", fmt.Sprintf("%d+512 line 2: line of NUL bytes", n+1), "b"}},
@@ -136,6 +138,16 @@ func TestReaderDamage(t *testing.T) {
 				t.Errorf("%.200q:\n got %q\nwant %q", test.in, got, test.want)
 			}
 		})
+	}
+}
+
+// DL-06: blank lines are counted.
+func TestReaderCountsBlankLines(t *testing.T) {
+	r := NewReader(strings.NewReader("\n\r\n{\"type\":\"user\"}\n \t\nnull\n\x00\n\n"))
+	for r.Next() {
+	}
+	if all, blank := r.Lines(); all != 7 || blank != 4 || r.Damaged(NotObject) != 1 || r.Damaged(NULRun) != 1 {
+		t.Errorf("%d of %d lines are blank", blank, all)
 	}
 }
 
