@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/doctor":   {"github.com/dustin/go-humanize", "archive", "archive/spool", "internal/config", "internal/durable", "internal/handoff", "internal/install", "internal/keeper", "internal/logfile", "internal/optout", "transcript"},
 	"internal/restore":  {"archive", "internal/durable", "transcript"},
 	"internal/briefing": {"github.com/BurntSushi/toml", "github.com/bmatcuk/doublestar/v4", "internal/config", "internal/durable"},
+	"internal/digest":   {"transcript"},
 
 	"cmd/session-end-archive":   {"hooklib", "internal/handoff"},
 	"cmd/session-keeper-worker": {"hooklib", "internal/config", "internal/handoff", "internal/keeper"},
