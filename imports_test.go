@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/digest":   {"transcript"},
 
 	"cmd/session-end-archive":   {"hooklib", "internal/handoff"},
+	"cmd/pre-compact-snapshot":  {"hooklib", "internal/handoff"},
 	"cmd/session-keeper-worker": {"hooklib", "internal/config", "internal/handoff", "internal/keeper"},
 	"cmd/session-keeper":        {"any"},
 
@@ -74,7 +75,7 @@ var homes = map[string][]string{
 }
 
 // hookBinaries start at the end of every session and must start fast.
-var hookBinaries = []string{"cmd/session-end-archive"}
+var hookBinaries = []string{"cmd/session-end-archive", "cmd/pre-compact-snapshot"}
 
 // hookMustNotLink names packages that no hook binary may hold, directly or not,
 // and why. A trailing slash stands for all packages below.

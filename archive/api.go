@@ -30,6 +30,11 @@ type Event struct {
 	Reason   string    // the event's reason, trigger or source
 	PromptID string    // may be empty
 	Time     time.Time // when the hook saw it
+
+	// Of a compaction that was about to begin: how many bytes the transcript
+	// had then, and what the user told the summary to hold to.
+	Size         int64
+	Instructions string
 }
 
 // A Project says where a session ran.

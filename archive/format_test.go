@@ -173,7 +173,7 @@ func sampleManifest() *manifest {
 	return &manifest{
 		id: uuid.MustParse("01890a5d-ac96-774b-bcce-b302099a8057"), number: 7, parent: hash, sessionID: sessionA,
 		lineage: uuid.MustParse(sessionB), storeID: uuid.MustParse(sessionB), reason: SessionEnd, taken: now,
-		events:  []Event{{"SessionEnd", "clear", "p", now}, {Name: "Stop"}},
+		events:  []Event{{Name: "SessionEnd", Reason: "clear", PromptID: "p", Time: now}, {Name: "PreCompact", Size: 5, Instructions: "keep \"it\""}},
 		project: Project{"/home/ü <&>", "-home"}, base: hash, depth: 16,
 		files: []fileEntry{
 			{File: File{Family: "transcript", Path: sessionA + ".jsonl", Size: 9, SHA256: hash, Mode: 0o600, ModTime: now}, keep: 3, pieces: []piece{{hash, 0, 5}}},

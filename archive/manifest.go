@@ -48,6 +48,9 @@ type eventJSON struct {
 	Reason   string `json:"reason,omitempty"`
 	PromptID string `json:"prompt_id,omitempty"`
 	Time     string `json:"time,omitempty"`
+
+	Size         int64  `json:"size,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
 }
 
 type projectJSON struct {
@@ -140,7 +143,7 @@ func (m *manifest) encode() ([]byte, error) {
 		j.Base = &baseJSON{m.base, m.depth}
 	}
 	for _, e := range m.events {
-		je := eventJSON{Event: e.Name, Reason: e.Reason, PromptID: e.PromptID}
+		je := eventJSON{Event: e.Name, Reason: e.Reason, PromptID: e.PromptID, Size: e.Size, Instructions: e.Instructions}
 		if !e.Time.IsZero() {
 			je.Time = formatTime(e.Time)
 		}
@@ -247,7 +250,7 @@ func parseManifest(b []byte) (*manifest, error) {
 		}
 	}
 	for _, je := range j.Events {
-		ev := Event{Name: je.Event, Reason: je.Reason, PromptID: je.PromptID}
+		ev := Event{Name: je.Event, Reason: je.Reason, PromptID: je.PromptID, Size: je.Size, Instructions: je.Instructions}
 		if je.Time != "" {
 			ev.Time, e = parseTime(je.Time)
 			check("event", e)

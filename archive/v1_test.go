@@ -75,7 +75,7 @@ func TestGenerateArchive(t *testing.T) {
 		t.Helper()
 		snap := r.snapshot(session)
 		snap.Reason = reason
-		snap.Events = []Event{{"SessionEnd", "clear", "", r.now}, {"Stop", "", "prompt-1", r.now}}
+		snap.Events = []Event{{Name: "SessionEnd", Reason: "clear", Time: r.now}, {Name: "Stop", PromptID: "prompt-1", Time: r.now}}
 		o.Now = func() time.Time { return r.now }
 		res, err := s.Archive(context.Background(), snap, o)
 		must(t, err)

@@ -99,6 +99,7 @@ func (r Request) check() error {
 
 func (e Event) short() Event {
 	e.Name, e.Reason, e.PromptID, e.Agent, e.Cwd = short(e.Name), short(e.Reason), short(e.PromptID), short(e.Agent), short(e.Cwd)
+	e.Instructions = short(e.Instructions)
 	return e
 }
 

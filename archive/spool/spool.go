@@ -98,6 +98,12 @@ type Event struct {
 	Agent    string    `json:"agent,omitempty"`
 	Time     time.Time `json:"time,omitzero"` // when the hook saw it
 	Cwd      string    `json:"cwd,omitempty"`
+
+	// Of a compaction that is about to begin: how many bytes the transcript
+	// had, and what the user told the summary to hold to. That is the one
+	// thing in a job that the user has written.
+	Size         int64  `json:"size,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
 }
 
 // A File is a side file of a session: its family, its slash-separated path

@@ -41,7 +41,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	build := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator), ".", "../session-keeper-worker")
+	build := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator), ".", "../pre-compact-snapshot", "../session-keeper-worker")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build %s: %v\n%s", name, err, out)
@@ -69,6 +69,7 @@ const longWait = 60 * time.Second
 //	  -umask MODE      run it with this umask
 //	  -times N         run it so many times at once
 //	  -within D        want it to take no longer
+//	  -program NAME    run another hook than session-end-archive
 //	settle             wait until the workers are done and the spools are empty
 //	archived ID FILE [FAMILY PATH]  want these bytes in the latest generation
 //	generations ID N   want so many generations; 0: want no word of the session
@@ -125,6 +126,7 @@ func scriptHook(ts *testscript.TestScript, neg bool, args []string) {
 	umask := flags.String("umask", "", "")
 	times := flags.Int("times", 1, "")
 	within := flags.Duration("within", longWait, "")
+	program := flags.String("program", name, "")
 	if err := flags.Parse(args); err != nil || neg || flags.NArg() < 2 {
 		ts.Fatalf("usage: hook [FLAG...] CODE EVENT [ARG...]")
 	}
@@ -137,7 +139,7 @@ func scriptHook(ts *testscript.TestScript, neg bool, args []string) {
 		event = strings.ReplaceAll(ts.ReadFile(flags.Arg(1)), "$WORK", ts.Getenv("WORK"))
 	}
 	signals := map[string]syscall.Signal{"": 0, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
-	run := hookRun{event: event, args: flags.Args()[2:], open: *open, closed: *closed, signal: signals[*sig], after: *after, late: *late, umask: *umask,
+	run := hookRun{program: *program, event: event, args: flags.Args()[2:], open: *open, closed: *closed, signal: signals[*sig], after: *after, late: *late, umask: *umask,
 		dir: ts.MkAbs("."), env: scriptEnv(ts)}
 
 	var wg sync.WaitGroup
@@ -180,6 +182,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 }
 
 type hookRun struct {
+	program      string
 	event        string
 	args         []string
 	open, closed bool
@@ -201,7 +204,7 @@ type hookResult struct {
 func (r hookRun) do() (res hookResult) {
 	ctx, cancel := context.WithTimeout(context.Background(), longWait)
 	defer cancel()
-	program, args := filepath.Join(programs, name), r.args
+	program, args := filepath.Join(programs, r.program), r.args
 	if r.umask != "" {
 		program, args = "/bin/sh", append([]string{"-c", `umask "$0"; exec "$@"`, r.umask, program}, args...)
 	}

@@ -70,6 +70,11 @@ type Client struct {
 	ConfigDirs []string `toml:"config_dirs"` // further config folders of the client
 }
 
+// Compact is the table [compact].
+type Compact struct {
+	Instructions string `toml:"instructions"` // what a summary is to hold to; "" for nothing
+}
+
 // Log is the table [log].
 type Log struct {
 	Days int `toml:"days"` // how long log files are kept
@@ -82,6 +87,7 @@ const defaultLogDays = 30
 type Settings struct {
 	Archive Archive
 	Client  Client
+	Compact Compact
 	Log     Log
 
 	Paths  Paths
@@ -146,7 +152,7 @@ func Load(env Env) (*Settings, error) {
 		Origin:  map[string]Origin{},
 		Env:     env,
 	}
-	for _, key := range []string{"archive.root", "archive.exclude", "archive.inline", "client.config_dirs", "log.days"} {
+	for _, key := range []string{"archive.root", "archive.exclude", "archive.inline", "client.config_dirs", "compact.instructions", "log.days"} {
 		s.Origin[key] = defaultOrigin
 	}
 	if err := s.place(env); err != nil {

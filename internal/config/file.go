@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 )
@@ -15,6 +16,10 @@ import (
 // maxFileBytes bounds the settings file, so that a wrong path in
 // XDG_CONFIG_HOME cannot hold a hook.
 const maxFileBytes = 1 << 20
+
+// maxInstructions bounds what is added to the instructions of each summary. They
+// are a few sentences; the client takes more, and the model pays for it.
+const maxInstructions = 10_000
 
 // readFile merges the settings file over the defaults.
 func (s *Settings) readFile(path string) error {
@@ -29,8 +34,9 @@ func (s *Settings) readFile(path string) error {
 	file := struct {
 		Archive *Archive `toml:"archive"`
 		Client  *Client  `toml:"client"`
+		Compact *Compact `toml:"compact"`
 		Log     *Log     `toml:"log"`
-	}{&s.Archive, &s.Client, &s.Log}
+	}{&s.Archive, &s.Client, &s.Compact, &s.Log}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
 		var parse toml.ParseError
@@ -66,6 +72,7 @@ var kinds = []struct{ key, kind, words string }{
 	{"archive.root", "String", "a string"},
 	{"archive.exclude", "Array", "a list of strings"},
 	{"archive.inline", "String", "a string"},
+	{"compact.instructions", "String", "a string"},
 	{"client", "Hash", "a table"},
 	{"client.config_dirs", "Array", "a list of strings"},
 	{"log", "Hash", "a table"},
@@ -107,6 +114,14 @@ func (s *Settings) check(path string, lines map[string]int) error {
 		if strings.TrimSpace(glob) == "" {
 			return refuse("archive.exclude", "an empty glob excludes nothing")
 		}
+	}
+	switch text := s.Compact.Instructions; {
+	case strings.HasPrefix(strings.TrimSpace(text), "{"):
+		return refuse("compact.instructions", "must not begin with a curly bracket, which Claude Code takes for something else")
+	case len(text) > maxInstructions:
+		return refuse("compact.instructions", "longer than %d bytes", maxInstructions)
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return refuse("compact.instructions", "not a text")
 	}
 	for i, dir := range s.Client.ConfigDirs {
 		expanded, err := absolute(s.Env, dir)

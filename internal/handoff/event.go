@@ -41,6 +41,7 @@ const HandedOff = "handed off"
 const (
 	sessionEnd = "session-end"
 	stop       = "stop"
+	preCompact = "pre-compact"
 	catchUp    = "catch-up"
 )
 
@@ -74,6 +75,13 @@ func occasionOf(event hooklib.Event, now time.Time) (o occasion, ok bool) {
 		// Session and path are the parent's, also for the compaction's
 		// summariser with its empty type: the parent is what is archived.
 		o.reason = stop
+	case *hooklib.PreCompact:
+		o.reason, o.event.Reason = preCompact, cut(e.Trigger)
+		if e.CustomInstructions != nil {
+			o.event.Instructions = *e.CustomInstructions
+		}
+	case *hooklib.PostCompact:
+		o.reason, o.event.Reason = stop, cut(e.Trigger)
 	default:
 		return o, false
 	}
@@ -93,6 +101,15 @@ func cut(s string) string {
 // handler of the hook at the end of a session, and of a turn. Whatever is wrong
 // with event or session is logged; an error is for the user, who can mend it.
 func HandleEvent(ctx context.Context, c *hooklib.Call) error {
+	switch c.Event.(type) {
+	case *hooklib.PreCompact, *hooklib.PostCompact:
+		logNoEvent(c) // there is a hook of its own for these
+		return nil
+	}
+	return handleEvent(ctx, c)
+}
+
+func handleEvent(ctx context.Context, c *hooklib.Call) error {
 	session, o, ok := wanted(c, time.Now())
 	if !ok {
 		return nil
@@ -114,7 +131,7 @@ func (h *Handoff) Handle(ctx context.Context, c *hooklib.Call) error {
 func wanted(c *hooklib.Call, now time.Time) (session string, o occasion, ok bool) {
 	o, ok = occasionOf(c.Event, now)
 	if !ok {
-		c.Log.Log(info, "no event for this hook", "event", cut(c.Event.Base().Name))
+		logNoEvent(c)
 		return "", o, false
 	}
 	session = c.Event.Base().SessionID
@@ -126,6 +143,10 @@ func wanted(c *hooklib.Call, now time.Time) (session string, o occasion, ok bool
 		return "", o, false
 	}
 	return session, o, true
+}
+
+func logNoEvent(c *hooklib.Call) {
+	c.Log.Log(info, "no event for this hook", "event", cut(c.Event.Base().Name))
 }
 
 // HandleNoEvent hands the session that the hook's environment names to the
@@ -196,6 +217,9 @@ func (h *Handoff) handle(ctx context.Context, c *hooklib.Call, session string, o
 	}
 	if c.Env.ProjectDir != "" {
 		cwd = c.Env.ProjectDir
+	}
+	if o.reason == preCompact {
+		o.event.Size = bundle.Size
 	}
 
 	dir, receipt, err := h.Leave(ctx, bundle, o.reason, o.event, cwd)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -275,6 +276,12 @@ func TestStale(t *testing.T) {
 		}
 		nested.Wait() // it was killed
 	}()
+	// Its environment can be read a moment after it has begun.
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if is, known := (hooklib.Env{PID: nested.Process.Pid}).Nested(); is || !known && runtime.GOOS != "linux" {
+			break
+		}
+	}
 	prompt := spool.Event{PromptID: "p", Reason: "other"}
 	for _, tt := range []struct {
 		name string

@@ -21,7 +21,8 @@ import (
 )
 
 // stopLag is how long after the event of a turn's end its answer may still be
-// on its way to the file (observed on 2.1.332: 90 to 160 ms, interactive).
+// on its way to the file, and after that of a compaction the prompt that
+// triggered it (observed on 2.1.332: 90 to 160 ms, interactive).
 const stopLag = 300 * time.Millisecond
 
 // sweepInterval is how often leftovers of killed processes are removed.
@@ -269,7 +270,7 @@ func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, 
 // waitForAnswer waits until the file has what an event at the end of a turn is
 // about.
 func waitForAnswer(ctx context.Context, events []spool.Event, now time.Time) error {
-	if len(events) == 0 || events[len(events)-1].Name != hooklib.NameStop {
+	if len(events) == 0 || events[len(events)-1].Name != hooklib.NameStop && events[len(events)-1].Name != hooklib.NamePreCompact {
 		return nil
 	}
 	wait := stopLag - now.Sub(events[len(events)-1].Time)
@@ -318,7 +319,9 @@ func (w *worker) snapshot(ctx context.Context, work spool.Work) (archive.Snapsho
 	}
 	quick := len(work.Events) > 0
 	for _, e := range work.Events {
-		snap.Events = append(snap.Events, archive.Event{Name: e.Name, Reason: e.Reason, PromptID: e.PromptID, Time: e.Time})
+		snap.Events = append(snap.Events, archive.Event{
+			Name: e.Name, Reason: e.Reason, PromptID: e.PromptID, Time: e.Time, Size: e.Size, Instructions: e.Instructions,
+		})
 		quick = quick && e.Name != hooklib.NameSessionEnd
 	}
 	if quick && snap.Reason == archive.Stop {
