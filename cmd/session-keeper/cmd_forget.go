@@ -66,7 +66,7 @@ or ambiguous.`,
 			}
 			report, err := d.keeper.Forget(cmd.Context(), s.ID)
 			if err != nil {
-				return fail(exitFailed, fmt.Errorf("forget session %s: %w", s.ID, err), "run it again: what is gone stays gone")
+				return fail(exitFailed, fmt.Errorf("forget session %s: %w", s.ID, err), "nothing more of it is archived from now on; put right what is named above and run it again for the rest: what is gone stays gone")
 			}
 			if err := sessions.ForgetCached(d.settings.Paths.Cache, s.ID); err != nil {
 				return fmt.Errorf("forget session %s: clear the cache: %w", s.ID, err)
