@@ -244,11 +244,7 @@ func (h *Handoff) handle(ctx context.Context, c *hooklib.Call, session string, o
 		return err
 	}
 	if o.ends {
-		// The last line of a session that is left for another one comes when
-		// this hook is done: its worker waits for that, and the hook must not.
-		if reason := o.event.Reason; h.Settings.Archive.Inline == config.InlineAlways || reason != "clear" && reason != "resume" {
-			h.awaitWorker(c, dir, receipt)
-		}
+		h.awaitWorker(c, dir, receipt)
 		return h.longFailure()
 	}
 	return nil

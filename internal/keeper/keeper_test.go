@@ -704,8 +704,6 @@ func TestWaitForAnswer(t *testing.T) {
 		{"long ago", stop, now.Add(stopLag), false},
 		{"the clock was set back", stop, now.Add(-time.Hour), false},
 		{"an end", []spool.Event{{Name: "Stop", Time: now}, {Name: "SessionEnd", Time: now}}, now, false},
-		{"left for another", []spool.Event{{Name: "SessionEnd", Reason: "clear", Time: now}}, now, true},
-		{"left for another one", []spool.Event{{Name: "SessionEnd", Reason: "resume", Time: now}}, now, true},
 		{"a compaction", []spool.Event{{Name: "PreCompact", Reason: "auto", Time: now}}, now, true},
 		{"nothing", nil, now, false},
 	} {

@@ -20,10 +20,9 @@ import (
 	"github.com/session-keeper/session-keeper/transcript"
 )
 
-// stopLag is how long after an event what it is about may still be on its way to
-// the file: the answer at a turn's end, the prompt that triggered a compaction
-// (observed on 2.1.332: 90 to 160 ms, interactive), and the last line of a session
-// that the client leaves for another one, which it writes when the hook is done.
+// stopLag is how long after the event of a turn's end its answer may still be
+// on its way to the file, and after that of a compaction the prompt that
+// triggered it (observed on 2.1.332: 90 to 160 ms, interactive).
 const stopLag = 300 * time.Millisecond
 
 // sweepInterval is how often leftovers of killed processes are removed.
@@ -268,9 +267,10 @@ func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, 
 	return transcriptSize(result), nil
 }
 
-// waitForAnswer waits until the file has what the last event is about.
+// waitForAnswer waits until the file has what an event at the end of a turn is
+// about.
 func waitForAnswer(ctx context.Context, events []spool.Event, now time.Time) error {
-	if len(events) == 0 || !isAhead(events[len(events)-1]) {
+	if len(events) == 0 || events[len(events)-1].Name != hooklib.NameStop && events[len(events)-1].Name != hooklib.NamePreCompact {
 		return nil
 	}
 	wait := stopLag - now.Sub(events[len(events)-1].Time)
@@ -285,17 +285,6 @@ func waitForAnswer(ctx context.Context, events []spool.Event, now time.Time) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// isAhead tells whether an event comes before the file has all of it.
-func isAhead(e spool.Event) bool {
-	switch e.Name {
-	case hooklib.NameStop, hooklib.NamePreCompact:
-		return true
-	case hooklib.NameSessionEnd:
-		return e.Reason == "clear" || e.Reason == "resume"
-	}
-	return false
 }
 
 func (w *worker) store(root string) (*archive.Store, error) {

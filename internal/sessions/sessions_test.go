@@ -205,6 +205,27 @@ func TestStates(t *testing.T) {
 			w.archive(sid(1), ended)
 			w.live(sid(1), script{turns: 3, extra: costState}, now.Add(-day))
 		}, []State{Behind}},
+		// What the client adds after the hook, when it leaves a session for another.
+		{"costs since", func(w *world) {
+			w.live(sid(1), script{turns: 2}, now.Add(-day))
+			w.archive(sid(1), ended)
+			w.live(sid(1), script{turns: 2, extra: costState}, now.Add(-day))
+		}, []State{Archived}},
+		{"costs and more since", func(w *world) {
+			w.live(sid(1), script{turns: 2}, now.Add(-day))
+			w.archive(sid(1), ended)
+			w.live(sid(1), script{turns: 2, extra: costState + `{"type":"user","message":{"content":"x"}}` + "\n"}, now.Add(-day))
+		}, []State{Behind}},
+		{"costs, torn", func(w *world) {
+			w.live(sid(1), script{turns: 2}, now.Add(-day))
+			w.archive(sid(1), ended)
+			w.live(sid(1), script{turns: 2, extra: costState + `{"type":"cost-st`}, now.Add(-day))
+		}, []State{Behind}},
+		{"much of it", func(w *world) {
+			w.live(sid(1), script{turns: 2}, now.Add(-day))
+			w.archive(sid(1), ended)
+			w.live(sid(1), script{turns: 2, extra: strings.Repeat(costState, 1000)}, now.Add(-day))
+		}, []State{Behind}},
 		{"touched only", func(w *world) { // RM-02
 			w.live(sid(1), script{turns: 2, extra: costState, last: now.Add(-2 * day)}, now.Add(-day))
 			w.write(filepath.Join(strings.TrimSuffix(w.path(sid(1)), ".jsonl"), "subagents/agent-a.jsonl"), "{}\n", now.Add(-day))
