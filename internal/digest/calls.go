@@ -137,7 +137,7 @@ func outcome(b transcript.Block) result {
 		_, words, _ := strings.Cut(text, refusalWords)
 		return result{refused, words}
 	case beginsWith(text, []string{
-		"<tool_use_error>", "Permission to use ", "[Request interrupted by user", "Cancelled: ", "Error: No such tool available",
+		"<tool_use_error>", "Permission to use ", interruption, "Cancelled: ", "Error: No such tool available",
 		"[Tool call interrupted", "Permission for this action", "This command requires approval", "The user doesn't want to take this action",
 	}):
 		return result{ending: notRun}

@@ -33,19 +33,20 @@ type chain struct {
 	seed  maphash.Seed
 	at    map[uint64]int32 // by the uuid's hash
 	nodes []node
-	last  int32  // the last one of the main line, -1 if there is none
+	count int32  // of records
 	leaf  uint64 // that the last last-prompt record names
 }
 
 type node struct {
 	parent, logical uint64 // hashes, 0 for none
+	place           int32  // in the file, of the last record with this uuid
 	main            bool
 	live            bool
 	told            bool // it was visited before: the client writes records again
 }
 
 func newChain() *chain {
-	return &chain{seed: maphash.MakeSeed(), at: make(map[uint64]int32), last: -1}
+	return &chain{seed: maphash.MakeSeed(), at: make(map[uint64]int32)}
 }
 
 func (c *chain) hash(v transcript.Value) uint64 {
@@ -70,30 +71,57 @@ func (c *chain) add(r *transcript.Record) {
 	if id == 0 {
 		return
 	}
-	n := node{parent: c.hash(r.ParentUUID), logical: c.hash(r.LogicalParentUUID), main: !r.IsSidechain.True()}
-	i, known := c.at[id]
-	if known {
+	c.count++
+	n := node{parent: c.hash(r.ParentUUID), logical: c.hash(r.LogicalParentUUID), place: c.count, main: !r.IsSidechain.True()}
+	if i, ok := c.at[id]; ok {
 		c.nodes[i] = n // of several the last one counts
-	} else {
-		i = int32(len(c.nodes))
-		c.at[id] = i
-		c.nodes = append(c.nodes, n)
+		return
 	}
-	if n.main {
-		c.last = i
+	c.at[id] = int32(len(c.nodes))
+	c.nodes = append(c.nodes, n)
+}
+
+// ends gives the last record of the main line, and the last one from which
+// nothing goes on; -1 for none.
+func (c *chain) ends() (last, leaf int32) {
+	parents := make([]bool, len(c.nodes))
+	for _, n := range c.nodes {
+		if i, ok := c.at[n.parent]; ok {
+			parents[i] = true
+		}
 	}
+	last, leaf = -1, -1
+	for i, n := range c.nodes {
+		if !n.main {
+			continue
+		}
+		if last < 0 || n.place > c.nodes[last].place {
+			last = int32(i)
+		}
+		if !parents[i] && (leaf < 0 || n.place > c.nodes[leaf].place) {
+			leaf = int32(i)
+		}
+	}
+	return last, leaf
 }
 
 // resolve marks what is live: the ancestors of the leaf. The leaf is what the
-// last last-prompt record names, unless that is an ancestor of the last record
+// last last-prompt record names, unless that is an ancestor of the last leaf
 // (observed on 2.1.332). At a root, be it the cut of a compaction or a record
 // whose parent is gone, it goes on with what the cut names as its parent, or with
 // the record before it in the file.
 func (c *chain) resolve() {
-	if c.last < 0 {
+	last, leaf := c.ends()
+	if last < 0 {
 		return
 	}
-	live := c.ancestors(c.last)
+	var live []bool
+	if leaf >= 0 {
+		live = c.ancestors(leaf)
+	}
+	if leaf < 0 || !live[last] {
+		live = c.ancestors(last) // it is in a circle, to which nothing leads
+	}
 	if i, ok := c.at[c.leaf]; ok && !live[i] {
 		live = c.ancestors(i)
 	}

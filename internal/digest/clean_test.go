@@ -24,7 +24,7 @@ func TestBriefingsHaveNothingToClean(t *testing.T) {
 			}
 		}
 	}
-	text := compaction(t, full(t, rand.New(rand.NewPCG(3, 4))).input())
+	text := compaction(t, full(t, rand.New(rand.NewPCG(3, 4)), attacks).input())
 	if briefing.Clean(text) != text {
 		t.Errorf("changed by being cleaned:\n%s", text)
 	}

@@ -103,6 +103,7 @@ type Notes struct {
 	None        Reason // why there is no text
 	Units       int    // its length in UTF-16 units
 	Requests    int    // of the user's, on the branch that goes on
+	Left        int    // of the user's, on branches that were left; they are not told
 	Compactions int64  // before this one
 	Damaged     int64  // damaged parts of the transcript, which were stepped over
 	Cut         bool   // something was shortened or left out for lack of room
@@ -154,7 +155,7 @@ func read(ctx context.Context, in Input) (*source, error) {
 }
 
 func (s *source) notes() Notes {
-	n := Notes{Requests: s.requests, Compactions: s.facts.Compactions}
+	n := Notes{Requests: s.requests, Left: s.left, Compactions: s.facts.Compactions}
 	for _, d := range s.facts.Damaged {
 		n.Damaged += d
 	}

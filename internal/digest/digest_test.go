@@ -285,6 +285,9 @@ func TestBranches(t *testing.T) {
 	out := compaction(t, in)
 	contains(t, out, "first", "new request", "new answer")
 	lacks(t, out, "OLD")
+	if _, notes := lastSession(t, in); notes.Requests != 2 || notes.Left != 1 {
+		t.Errorf("%d requests and %d left, want 2 and 1", notes.Requests, notes.Left)
+	}
 
 	// The last last-prompt record says which branch goes on.
 	s.parent = first
@@ -301,6 +304,14 @@ func TestBranches(t *testing.T) {
 	s.say("an answer")
 	s.user("late request")
 	contains(t, compaction(t, s.input()), "early request", "late request")
+
+	// What stands last in the file need not be what the conversation ends with.
+	s = newScript(t)
+	s.user("first")
+	s.say("an answer")
+	s.user("and then")
+	s.lines = append(s.lines[1:], s.lines[0])
+	contains(t, compaction(t, s.input()), "first", "and then")
 }
 
 // A conversation whose chain is broken is told all the same: by a compaction, a
@@ -447,6 +458,9 @@ func TestHowItEnded(t *testing.T) {
 			"without a word; the client was killed, or the machine went down; a call of Bash was interrupted, and whether it took effect is not known. "},
 		{"stopped by the user", "other", func(s *script) { s.call("Bash", object{"command": "make"}); s.user("[Request interrupted by user]") },
 			"the client was stopped; the user had interrupted the work on the last request. "},
+		{"stopped in a call", "other", func(s *script) {
+			s.user([]any{object{"type": "tool_result", "tool_use_id": s.call("Bash", object{"command": "make"}), "content": "x", "is_error": true}, text("[Request interrupted by user for tool use]")})
+		}, "the client was stopped; the user had interrupted the work on the last request. "},
 		{"not answered", "other", func(s *script) {}, "the client was stopped; the last request was not answered. "},
 		{"an unknown reason", "new`reason", func(s *script) { s.say("a") }, "new?reason. "},
 	} {

@@ -27,5 +27,5 @@
 // records is broken, what stands before the break counts as told.
 //
 // The transcript is read three times, one record at a time. Memory is bounded by
-// its longest line and some 40 bytes a record.
+// its longest line and some 60 bytes a record.
 package digest

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"bytes"
 	"sort"
 	"strings"
 
@@ -114,11 +113,18 @@ func (g *gathering) user(r *transcript.Record) {
 			g.ask(&request{text: quoteRequest(text), line: r.Line, command: true, minor: minor})
 		}
 	case transcript.ViewInterruption:
-		if n := len(g.recent); n > 0 {
-			g.recent[n-1].stopped = true
-		}
-		clear(g.calls)
+		g.interrupt()
 	}
+}
+
+const interruption = "[Request interrupted by user"
+
+// interrupt takes note that the user stopped the work on the last request.
+func (g *gathering) interrupt() {
+	if n := len(g.recent); n > 0 {
+		g.recent[n-1].stopped = true
+	}
+	clear(g.calls)
 }
 
 // quoteRequest makes the text of a request quotable.
@@ -347,11 +353,15 @@ func withoutCode(text string) string {
 
 // results takes what tools gave back.
 func (g *gathering) results(r *transcript.Record) {
-	if len(g.calls) == 0 || !bytes.Contains(r.Raw, []byte("tool_use_id")) {
+	if len(g.calls) == 0 {
 		return
 	}
 	m := r.ReadMessage()
 	for _, b := range m.Content {
+		if b.Type == "text" && strings.HasPrefix(b.Text, interruption) {
+			g.interrupt()
+			return
+		}
 		c := g.calls[b.ToolUseID]
 		if b.ToolUseID == "" || c == nil {
 			continue

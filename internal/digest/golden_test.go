@@ -73,3 +73,46 @@ func TestGoldenReal(t *testing.T) {
 	}
 	golden(t, "real/last-session.txt", text)
 }
+
+// A session with a bit of everything that a briefing may hold.
+func TestGoldenSynthetic(t *testing.T) {
+	s := newScript(t)
+	s.raw(encode(t, object{"type": "custom-title", "customTitle": "Import of old orders"}))
+	s.user("We move the old orders out of the spreadsheet into the new database. Never touch the table invoices, accounting owns it.\n\nThe export is at s3://shop-old/orders.csv, 40,000 rows.")
+	s.tool("Read", object{"file_path": "/home/dev/app/import/orders.go"}, false)
+	s.tool("Read", object{"file_path": "/home/dev/app/schema.sql"}, false)
+	s.say("The importer reads row by row; 40,000 rows would take an hour. I suggest COPY in batches of 500.\n\n```sql\nCOPY orders FROM STDIN;\n```")
+	s.user("ok, COPY. The database is postgres://import:Tr0ub4dor@db.internal:5432/shop and keep that out of the repository")
+	s.tool("Write", object{"file_path": "/home/dev/app/import/copy.go", "content": "CANARY"}, false)
+	s.tool("Edit", object{"file_path": "/home/dev/app/import/orders.go", "new_string": "CANARY"}, false)
+	s.tool("Bash", object{"command": "go test ./import"}, true)
+	s.tool("Edit", object{"file_path": "/home/dev/app/import/copy.go", "new_string": "CANARY"}, false)
+	s.tool("Bash", object{"command": "go test ./import"}, false)
+	s.say("The importer copies in batches of 500 and takes 20 s for a sample of 5,000 rows. The connection string comes from DATABASE_URL.")
+	s.result(s.call("AskUserQuestion", object{}), "CANARY", false, object{"answers": object{"What about orders without a customer?": "skip them, list their numbers in skipped.csv"}})
+	s.tool("TodoWrite", object{"todos": []any{
+		object{"content": "COPY in batches", "status": "completed"},
+		object{"content": "Skip orders without a customer and list them", "status": "in_progress"},
+		object{"content": "Dry run against the copy of production", "status": "pending"},
+	}}, false)
+	cut := s.add("system", object{"subtype": "turn_duration"})
+	s.add("system", object{"subtype": "compact_boundary", "parentUuid": nil, "logicalParentUuid": cut})
+	s.add("user", object{"isCompactSummary": true, "message": object{"role": "user", "content": "CANARY"}})
+	s.user("<command-name>/review</command-name>\n<command-args>import/</command-args>")
+	s.say("Two findings: `copy.go` ignores the error of Close, and the batch size is written down twice.")
+	s.user([]any{object{"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "CANARY"}},
+		text("that is what the report looks like now. Fix both findings, then `skipped.csv`:\n```\nnumber,reason\n4711,no customer\n```\nDates in it as 2026-11-30, not 30.11.")})
+	s.tool("Edit", object{"file_path": "/home/dev/app/import/copy.go", "new_string": "CANARY"}, false)
+	s.result(s.call("Bash", object{"command": "psql $DATABASE_URL -c 'TRUNCATE orders'"}), refusal+" "+refusalWords+"not on the shared database!", true, "Error")
+	s.say("Close is checked now, and the batch size is a constant. I will not empty the shared table; the test gets a schema of its own.\n\nNext: write skipped.csv from the importer, with dates as 2026-11-30, then the dry run.")
+	s.tool("Bash", object{"command": "go vet ./..."}, true)
+	s.call("Bash", object{"command": "go test ./import -run Skipped"})
+	in := s.input()
+	in.Generation = 3
+	text := compaction(t, in)
+	golden(t, "synthetic/compaction.txt", text)
+	lacks(t, text, "CANARY", "Tr0ub4dor")
+	text, _ = lastSession(t, in)
+	golden(t, "synthetic/last-session.txt", text)
+	lacks(t, text, "CANARY", "Tr0ub4dor")
+}

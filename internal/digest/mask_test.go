@@ -122,7 +122,7 @@ func FuzzMask(f *testing.F) {
 // again and again.
 func TestMaskIsLinear(t *testing.T) {
 	for _, piece := range []string{"://", "a.", "sk-", "eyJ-", "eyJ.", "cookie:", "token:(", "token=", "-u a", "Authorization: ", "-----BEGIN ", "password=\"", "12345678:", "x@://:", "bearer ", "_key=", "hooks.slack.com/", "\\\"'` "} {
-		m := masker{in: strings.Repeat(piece, (128<<10)/len(piece))}
+		m := masker{in: strings.Repeat(piece, (32<<10)/len(piece))}
 		m.all()
 		if m.looked > 4*window*len(m.in) {
 			t.Errorf("%q again and again: %d bytes looked at for %d", piece, m.looked, len(m.in))
