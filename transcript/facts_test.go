@@ -495,11 +495,27 @@ func TestReadHead(t *testing.T) {
 	if err != nil || h != want {
 		t.Errorf("%+v, %v", h, err)
 	}
-	// The limit cuts a record: what stands before the cut counts.
-	cut := `{"type":"user","cwd":"/w","entrypoint":"cli","message":{"content":"` + strings.Repeat("x", 100_000) + `"}}`
-	h, err = ReadHead(strings.NewReader(cut), 1000)
+	// LI-05: the limit cuts a record. The client writes the directory behind the
+	// message, so it is read to its end; nothing behind it is.
+	book := strings.Repeat("x", 100_000)
+	cut := `{"type":"user","message":{"content":"` + book + `"},"cwd":"/w","entrypoint":"cli"}` + "\n"
+	for _, limit := range []int64{1, 1000, int64(len(cut)) - 2, int64(len(cut)) - 1, int64(len(cut))} {
+		h, err = ReadHead(strings.NewReader(cut+first), limit)
+		if err != nil || h.Cwd != "/w" || h.Entrypoint != "cli" || h.FirstPrompt != book[:maxPrompt] || h.Bytes != int64(len(cut)) || h.Whole || h.Version != "" {
+			t.Errorf("limit %d: %.200v, %v", limit, h, err)
+		}
+	}
+	if h, err = ReadHead(strings.NewReader(strings.TrimSpace(cut)), 1000); err != nil || h.Cwd != "/w" {
+		t.Errorf("without a newline: %.200v, %v", h, err)
+	}
+	// It is not if the directory is known, and not if it has no end.
+	h, err = ReadHead(strings.NewReader(`{"type":"mode","cwd":"/w"}`+"\n"+cut), 1000)
 	if err != nil || h.Cwd != "/w" || h.FirstPrompt != "" || h.Bytes != 1000 || h.Whole {
-		t.Errorf("%+v, %v", h, err)
+		t.Errorf("%.200v, %v", h, err)
+	}
+	h, err = ReadHead(io.MultiReader(strings.NewReader(`{"type":"user","version":"2","message":"`), zeroReader{}), 1000)
+	if err != nil || h.Version != "2" || h.Bytes != 1000+maxPast || h.Whole {
+		t.Errorf("%.200v, %v", h, err)
 	}
 	h, err = ReadHead(strings.NewReader(cut), 1<<20)
 	if err != nil || len(h.FirstPrompt) != maxPrompt {

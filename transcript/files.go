@@ -309,7 +309,7 @@ func (l *Locator) agentSession(path string) string {
 		return ""
 	}
 	defer f.Close()
-	s := NewScanner(io.LimitReader(f, headBytes))
+	s := NewScanner(&headReader{r: f, limit: headBytes, more: func() bool { return id == "" }})
 	for id == "" && s.Scan() {
 		fields, _ := ParseFields(s.Line().Raw)
 		id = fields.SessionID.String()

@@ -286,6 +286,25 @@ func TestAgentFileWithoutPrompt(t *testing.T) {
 	}
 }
 
+// SA-01, LI-05: an agent's file belongs to the session that its records name, also
+// if that stands behind a task longer than what is looked at otherwise.
+func TestAgentFileWithLongTask(t *testing.T) {
+	config := configDir(t)
+	write(t, transcriptPath(config, "-p", idA), message(1))
+	for name, id := range map[string]string{"agent-ours.jsonl": idA, "agent-theirs.jsonl": idB} {
+		write(t, filepath.Join(config, "projects", "-p", name),
+			`{"type":"user","isSidechain":true,"message":{"content":"`+strings.Repeat("x", headBytes)+`"},"sessionId":"`+id+`"}`+"\n")
+	}
+	b, err := (&Locator{ConfigDirs: []string{config}}).Locate(idA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, skipped, err := b.Files()
+	if err != nil || len(skipped) != 0 || rels(files) != "transcript:"+idA+".jsonl agents:agent-ours.jsonl" {
+		t.Errorf("%v, %s, %v", err, rels(files), skipped)
+	}
+}
+
 // LI-10: which client wrote a session is told, whatever it was.
 func TestEntrypoints(t *testing.T) {
 	for _, name := range []string{"cli", "sdk-cli", "sdk-ts", "sdk-py", "claude-desktop", "claude-vscode", "a new one"} {

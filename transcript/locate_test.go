@@ -744,7 +744,7 @@ func TestZeroedSidecar(t *testing.T) {
 	config := configDir(t)
 	write(t, transcriptPath(config, "-p", idA), message(1))
 	side := filepath.Join(config, "projects", "-p", idA, "custom-title.json")
-	for content, want := range map[string]string{strings.Repeat("\x00", 40): "", "": "", strings.Repeat(" ", maxSmall+1): "", `{"customTitle":"n"}`: "n"} {
+	for content, want := range map[string]string{strings.Repeat("\x00", 40): "", "": "", strings.Repeat(" ", maxSmall) + `{"customTitle":"n"}`: "", `{"customTitle":"n"}`: "n"} {
 		write(t, side, content)
 		b, err := (&Locator{ConfigDirs: []string{config}}).Locate(idA, "")
 		if err != nil || b.SidecarTitle() != want {

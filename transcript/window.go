@@ -9,6 +9,7 @@ import (
 
 const (
 	firstWindow = 64 << 10  // bytes of the first look at a file's end
+	maxPast     = 32 << 20  // bytes of a record that are read behind the limit of a head
 	maxWindow   = 256 << 20 // bytes of the last one: more than any record that was reported
 )
 
@@ -22,12 +23,14 @@ type Head struct {
 }
 
 // ReadHead reads until it knows the working directory, the entrypoint and the first
-// prompt, at most limit bytes. Of a record that the limit cuts off the fields before
-// the cut count.
+// prompt, at most limit bytes. The client writes the directory behind the message: if
+// it is not known by then, a record that the limit cuts off is read to its end, as
+// long as a request to the API may be. Of one that is longer the fields before the
+// cut count.
 func ReadHead(r io.Reader, limit int64) (Head, error) {
 	var h Head
-	limited := &io.LimitedReader{R: r, N: limit}
-	s := NewScanner(limited)
+	head := headReader{r: r, limit: limit, more: func() bool { return h.Cwd == "" }}
+	s := NewScanner(&head)
 	first := func(to *string, v Value) {
 		if *to == "" {
 			*to = v.String()
@@ -54,9 +57,39 @@ func ReadHead(r io.Reader, limit int64) (Head, error) {
 			}
 		}
 	}
-	h.Bytes = limit - limited.N
-	h.Whole = s.stop == io.EOF && limited.N > 0
+	h.Bytes = head.read
+	h.Whole = head.whole
 	return h, s.Err()
+}
+
+// A headReader gives the first bytes of a transcript, and if they end inside a line
+// and more says so, the rest of that line.
+type headReader struct {
+	r     io.Reader
+	limit int64
+	more  func() bool
+	read  int64 // given so far
+	ended bool  // the last byte given ends a line, or nothing follows
+	whole bool  // the file ended
+}
+
+func (h *headReader) Read(p []byte) (int, error) {
+	left, beyond := h.limit-h.read, false
+	if left <= 0 {
+		if left, beyond = h.limit+maxPast-h.read, true; left <= 0 || h.ended || !h.more() {
+			return 0, io.EOF
+		}
+	}
+	n, err := h.r.Read(p[:min(int64(len(p)), left)])
+	if i := bytes.IndexByte(p[:n], '\n'); beyond && i >= 0 {
+		n, err = i+1, nil
+	}
+	if n > 0 {
+		h.ended = p[n-1] == '\n'
+	}
+	h.read += int64(n)
+	h.whole = err == io.EOF
+	return n, err
 }
 
 // A Tail is what the last bytes of a transcript tell.
