@@ -38,7 +38,7 @@ type Input struct {
 	// Child says that the client ran inside another one.
 	Child bool
 
-	Plan  TextFile   // the plan file as it is now, if there is one
+	Plan  TextFile   // the plan file as it is now, if there is one; Name is its base name
 	Tasks []TextFile // the files of the tasks folder, or of todos; they go before the calls in the transcript
 }
 
@@ -92,7 +92,7 @@ func NoDigest(f *transcript.Facts, child bool) Reason {
 		return Child
 	case strings.HasPrefix(f.Entrypoint, "sdk-"), f.Entrypoint == "mcp", f.Entrypoint == "claude-code-github-action":
 		return Script
-	case f.Empty, f.Prompts+f.Queued == 0:
+	case f.Empty, f.Prompts+f.Queued+f.Answers == 0:
 		return Empty
 	}
 	return Wanted
@@ -192,7 +192,7 @@ func LastSession(ctx context.Context, in Input, opts Options) (string, Notes, er
 		return "", Notes{}, err
 	}
 	n := s.notes()
-	if n.None = NoDigest(&s.facts, in.Child); n.None == Wanted && s.requests == 0 {
+	if n.None = NoDigest(&s.facts, in.Child); n.None == Wanted && s.asked == 0 {
 		n.None = Empty
 	}
 	if n.None != Wanted {

@@ -175,21 +175,21 @@ func TestPlan(t *testing.T) {
 		{"approved as changed", leave("User has approved your plan.", false, object{"plan": "# Other"}), "", "The plan that the user approved\n", "# Other"},
 		{"not answered", func(s *script) { s.call("ExitPlanMode", object{"plan": words}) }, "", "The plan that was put forward (the user had not answered)\n", words},
 		{"refused", leave(refusal+" To tell you how to proceed, the user said:\nsmaller please", true, "Error"), "", "The plan that was put forward and that the user did not accept\n", words},
-		{"a file alone", func(s *script) {}, "# From file", "The plan, as its file has it\n", "# From file"},
-		{"a file and an approval", leave("User has approved your plan.", false, object{"plan": words}), "# From file", "The plan that the user approved\n", "# From file"},
+		{"a file alone", func(s *script) {}, "# From file", "The plan, as its file has it (plans/calm-fox.md)\n", "# From file"},
+		{"a file and an approval", leave("User has approved your plan.", false, object{"plan": words}), "# From file", "The plan that the user approved (plans/calm-fox.md)\n", "# From file"},
 		{"requests since", func(s *script) {
 			leave("ok", false, object{"plan": words})(s)
 			s.user("next")
 			s.user("<bash-input>ls</bash-input>")
 		}, "", "The plan that the user approved, 1 request ago\n", words},
-		{"its own fences", func(s *script) {}, "```\ncode\n```", "The plan, as its file has it\n", "```\ncode\n```"},
+		{"its own fences", func(s *script) {}, "```\ncode\n```", "The plan, as its file has it (plans/calm-fox.md)\n", "```\ncode\n```"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(t)
 			s.user("go")
 			c.write(s)
 			in := s.input()
-			in.Plan.Text = c.file
+			in.Plan = TextFile{"calm-fox.md", c.file}
 			out := compaction(t, in)
 			if c.heading == "" {
 				lacks(t, out, "plan", "Plan")
@@ -429,6 +429,10 @@ func TestNoDigest(t *testing.T) {
 		{"empty file", "", false, Empty},
 		{"bookkeeping alone", `{"type":"mode","mode":"normal"}` + "\n", false, Empty},
 		{"commands alone", asked(object{"message": object{"role": "user", "content": "<command-name>/model</command-name>"}}), false, Empty},
+		{"a command that was worked on", asked(object{"message": object{"role": "user", "content": "<command-name>/review</command-name>"}}) +
+			`{"type":"assistant","message":{"id":"m","model":"m","content":[{"type":"text","text":"done"}]}}`, false, Wanted},
+		{"a shell line alone", asked(object{"message": object{"role": "user", "content": "<bash-input>ls</bash-input>"}}) +
+			`{"type":"assistant","message":{"id":"m","model":"m","content":[{"type":"text","text":"done"}]}}`, false, Empty},
 		{"foreign summaries alone", `{"type":"summary","summary":"Other work","leafUuid":"x"}` + "\n", false, Empty}, // TI-05
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -557,3 +561,14 @@ type broken struct{}
 func (broken) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
 var _ io.ReaderAt = broken{}
+
+// A prompt that was typed while the model worked is cut when it is kept; no half
+// of a key is left at the cut.
+func TestQueuedSecrets(t *testing.T) {
+	s := newScript(t)
+	s.user("go")
+	s.raw(encode(t, object{"type": "queue-operation", "operation": "enqueue", "content": strings.Repeat("words ", 680) + key("ghp_", 36)}))
+	out := compaction(t, s.input())
+	contains(t, out, "words words")
+	lacks(t, out, "ghp_")
+}

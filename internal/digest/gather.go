@@ -11,6 +11,7 @@ const (
 	maxPrompts    = 64    // requests that are kept besides the first
 	maxPromptSize = 6_000 // units kept of each: more than is ever shown
 	maxSaid       = 4_000 // units kept of what the assistant said
+	maxQueued     = 4_000 // bytes, about as many as transcript.Queue keeps
 	maxAnswer     = 500   // units kept of the answer to a request
 )
 
@@ -237,11 +238,15 @@ func (g *gathering) ask(q *request) {
 // never came again.
 func (g *gathering) finish() {
 	for _, q := range g.queue.Waiting() {
+		if n := strings.LastIndexAny(q.Text, " \n\t"); len(q.Text) > maxQueued && n > 0 {
+			q.Text = q.Text[:n] // it is cut: half a key would not be known as one
+		}
 		text := quoteRequest(q.Text)
 		if text == "" {
 			continue
 		}
 		g.requests++
+		g.asked++
 		if n := len(g.recent); n >= maxPrompts && q.Line < g.recent[0].line {
 			continue // counted, as all that are older than those
 		}

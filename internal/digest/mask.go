@@ -304,13 +304,14 @@ func (m *masker) named() bool {
 		return m.header(end, false)
 	}
 	asked := from > 0 && (m.in[from-1] == '?' || m.in[from-1] == '&')
-	if !isSecretName(name) && !(asked && (lower == "sig" || lower == "key" || lower == "code")) {
+	called := isSecretName(name)
+	if !called && !(asked && (lower == "sig" || lower == "key" || lower == "code")) {
 		// What is in the name was no secret, but one may be glued to its end.
 		return false
 	}
 	flag := from > 1 && m.in[from-2:from] == "--"
 	v, ok := m.value(end, flag)
-	if !ok || !v.secret(lower) {
+	if !ok || !v.secret(lower) || !called && len(v.text) < 8 {
 		return false
 	}
 	return m.hide(v.from, max(v.to, m.run(v.to, v.to-v.from < window, v.part)))

@@ -89,7 +89,7 @@ func (s *source) compactionSections() []section {
 		}.section())
 	}
 	if s.plan.text != "" {
-		all = append(all, quoted("## The plan"+planWords[s.plan.state]+s.sincePlan(), s.plan.text, "the plan", 160, 600))
+		all = append(all, quoted("## The plan"+planWords[s.plan.state]+s.planFile()+s.sincePlan(), s.plan.text, "the plan", 160, 600))
 	}
 	changed, seen := s.files.list(s.facts.Slugs)
 	passed, failing := s.commands.list()
@@ -106,6 +106,14 @@ func (s *source) compactionSections() []section {
 		all = append(all, listing{heading: "## Files read, not changed, the latest first", items: inOrder(s.fileLines(seen)), what: "file", name: "files read", least: 0, most: 200}.section())
 	}
 	return all
+}
+
+// planFile names the plan's file.
+func (s *source) planFile() string {
+	if s.Plan.Text == "" || s.Plan.Name == "" {
+		return ""
+	}
+	return " (plans/" + plain(s.Plan.Name, 80) + ")"
 }
 
 // sincePlan warns of what may have overtaken the plan.
