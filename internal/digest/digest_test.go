@@ -48,7 +48,7 @@ func TestWhatTheUserAsked(t *testing.T) {
 			"user: /review CARD-6", "user: /compact CARD-7", "user: ! ls CARD-8", "CARD-9 while you work", "CARD-10 never delivered")
 		lacks(t, out, "CANARY", "user: /model")
 	}
-	if got := part(compaction(t, in), "The latest request of the user"); !strings.Contains(got, "CARD-10") {
+	if got := part(compaction(t, in), "The latest request of the user (not answered yet)"); !strings.Contains(got, "CARD-10") {
 		t.Errorf("the latest request is %q", got)
 	}
 }

@@ -237,6 +237,10 @@ func (g *gathering) ask(q *request) {
 // finish puts prompts in their place that were typed while the model worked and
 // never came again.
 func (g *gathering) finish() {
+	newest := int64(0)
+	if n := len(g.recent); n > 0 {
+		newest = g.recent[n-1].line
+	}
 	for _, q := range g.queue.Waiting() {
 		if n := strings.LastIndexAny(q.Text, " \n\t"); len(q.Text) > maxQueued && n > 0 {
 			q.Text = q.Text[:n] // it is cut: half a key would not be known as one
@@ -247,6 +251,9 @@ func (g *gathering) finish() {
 		}
 		g.requests++
 		g.asked++
+		if q.Line > newest {
+			g.answered = false
+		}
 		if n := len(g.recent); n >= maxPrompts && q.Line < g.recent[0].line {
 			continue // counted, as all that are older than those
 		}

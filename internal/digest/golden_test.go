@@ -74,6 +74,22 @@ func TestGoldenReal(t *testing.T) {
 	golden(t, "real/last-session.txt", text)
 }
 
+// A real session in which the user went back before a request and asked anew, and
+// that was killed with a call under way and a request waiting. It was treated as
+// realSession was.
+func TestGoldenRewound(t *testing.T) {
+	in := input(readFile(t, "rewound", "transcript.jsonl"))
+	in.SessionID = "dcbed4b1-f5ef-4555-91f3-060639659f9f"
+	text, notes := lastSession(t, in)
+	golden(t, "rewound/last-session.txt", text)
+	if notes.Requests != 4 || notes.Left != 1 {
+		t.Errorf("%d requests and %d left, want 4 and 1", notes.Requests, notes.Left)
+	}
+	text = compaction(t, in)
+	golden(t, "rewound/compaction.txt", text)
+	lacks(t, text, "mistake", "Answer to B")
+}
+
 // A session with a bit of everything that a briefing may hold.
 func TestGoldenSynthetic(t *testing.T) {
 	s := newScript(t)
