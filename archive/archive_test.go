@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -401,7 +402,8 @@ func TestGrowthWhileReading(t *testing.T) {
 }
 
 // A file that is written in place, or cut off, while it is read is read again;
-// one that never rests is put off, and nothing of it is kept.
+// one that never rests is put off, and nothing of it is kept. AR-10: one that
+// is deleted meanwhile is stored as it was.
 func TestChangeWhileReading(t *testing.T) {
 	name := "transcript/" + sessionA + ".jsonl"
 	data := records(1, 5<<20)
@@ -424,6 +426,19 @@ func TestChangeWhileReading(t *testing.T) {
 			}
 			return n == 3
 		}, data[:1<<20]},
+		{"deleted", func(r *rig, n int) bool {
+			if n == 3 {
+				must(r.t, os.Remove(r.path(name)))
+			}
+			return n == 3
+		}, data},
+		{"replaced by a shorter one", func(r *rig, n int) bool {
+			if n == 3 {
+				r.file("short", []byte("short\n"))
+				must(r.t, os.Rename(r.path("short"), r.path(name)))
+			}
+			return n == 3
+		}, data},
 		{"never rests", func(r *rig, n int) bool {
 			data := bytes.Clone(data)
 			data[0] = byte(n)
@@ -497,6 +512,166 @@ func TestMovedTranscriptIsOneSession(t *testing.T) {
 	h := r.history()
 	if h.Generations[0].Project.Folder != "-home-u-p" {
 		t.Errorf("the first project is %+v", h.Generations[0].Project)
+	}
+}
+
+// CO-01: two clients append to one transcript and nothing keeps them apart.
+// Every generation is how the file began, and the last one has all of both.
+func TestTwoWriters(t *testing.T) {
+	r := newRig(t)
+	name := "transcript/" + sessionA + ".jsonl"
+	r.file(name, []byte("root\n"))
+	const lines = 200
+	var wg sync.WaitGroup
+	for _, who := range []string{"A", "B"} {
+		wg.Go(func() {
+			for i := range lines {
+				r.add(name, fmt.Appendf(nil, "%s %d %s\n", who, i, strings.Repeat(who, 3000)))
+			}
+		})
+	}
+	written := make(chan struct{})
+	go func() { wg.Wait(); close(written) }()
+	for done := false; !done; {
+		select {
+		case <-written:
+			done = true
+		default:
+		}
+		r.archive()
+	}
+	all, err := os.ReadFile(r.path(name))
+	must(t, err)
+	h := r.history()
+	for _, g := range h.Generations {
+		if got := readFile(t, r.store, g, g.Files[0]); !bytes.HasPrefix(all, got) {
+			t.Errorf("generation %d is not how the file begins", g.Number)
+		}
+	}
+	got := string(readFile(t, r.store, h.Latest(), h.Latest().Files[0]))
+	for _, who := range []string{"A", "B"} {
+		for i := range lines {
+			if !strings.Contains(got, fmt.Sprintf("%s %d %s\n", who, i, strings.Repeat(who, 3000))) {
+				t.Errorf("line %d of %s is missing", i, who)
+			}
+		}
+	}
+	if len(h.Lineages()) != 1 {
+		t.Errorf("%d lineages", len(h.Lineages()))
+	}
+	r.verify()
+}
+
+// CO-02: a session that was split in two files has the same beginning in both.
+// Each is kept whole under its own id, and forgetting one takes nothing from
+// the other.
+func TestSameBeginning(t *testing.T) {
+	r := newRig(t)
+	common := records(1, 2<<20)
+	want := map[string][]byte{}
+	for i, id := range []string{sessionA, sessionB} {
+		want[id] = append(bytes.Clone(common), records(uint64(10+i), 100<<10)...)
+		r.file("transcript/"+id+".jsonl", common)
+		for _, data := range [][]byte{common, want[id]} {
+			r.file("transcript/"+id+".jsonl", data)
+			_, err := r.store.Archive(context.Background(), r.snapshot(id), r.options())
+			must(t, err)
+		}
+		must(t, os.Remove(r.path("transcript/"+id+".jsonl")))
+	}
+	for id, data := range want {
+		g, err := r.store.Latest(context.Background(), id)
+		must(t, err)
+		sameFiles(t, id, r.read(g), map[string][]byte{"transcript/" + id + ".jsonl": data})
+	}
+	_, err := r.store.Forget(context.Background(), sessionA, ForgetOptions{})
+	must(t, err)
+	g, err := r.store.Latest(context.Background(), sessionB)
+	must(t, err)
+	sameFiles(t, "the one that is left", r.read(g), map[string][]byte{"transcript/" + sessionB + ".jsonl": want[sessionB]})
+	r.verify()
+}
+
+// Which generation is the newest goes by the chain: a clock that was set back
+// between two of them, and the times of the sources, change nothing.
+func TestOrderIsByParent(t *testing.T) {
+	r := newRig(t)
+	name := "transcript/" + sessionA + ".jsonl"
+	var all []byte
+	start := r.now
+	for i, hours := range []int{0, -5000, 5000, -1, -100000} {
+		all = append(all, records(uint64(i), 30<<10)...)
+		r.file(name, all)
+		r.now = start.Add(time.Duration(hours) * time.Hour)
+		must(t, os.Chtimes(r.path(name), r.now, r.now))
+		r.archive()
+		r.reopen()
+		h := r.history()
+		g, err := r.store.Latest(context.Background(), sessionA)
+		must(t, err)
+		if g.Number != i+1 || h.Latest().Hash != g.Hash || len(h.Lineages()) != 1 {
+			t.Fatalf("step %d: latest is %d, in the history %d, %d lineages", i, g.Number, h.Latest().Number, len(h.Lineages()))
+		}
+		if i > 0 && g.Parent != h.Generations[i-1].Hash {
+			t.Errorf("step %d: parent %s", i, g.Parent)
+		}
+		sameFiles(t, "latest", r.read(g), map[string][]byte{name: all})
+	}
+}
+
+// CL-09: archiving leaves the sources' times and modes alone, since the client
+// deletes by them.
+func TestSourcesAreLeftAlone(t *testing.T) {
+	r := newRig(t)
+	name := "transcript/" + sessionA + ".jsonl"
+	data := records(1, 100<<10)
+	r.file(name, data)
+	r.file("session/a.txt", []byte("a"))
+	past := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	for i := range 4 {
+		r.file(name, data[:len(data)-i*1000]) // the first time, then diverging
+		before := map[string]os.FileInfo{}
+		for _, n := range []string{name, "session/a.txt"} {
+			must(t, os.Chmod(r.path(n), 0o640))
+			must(t, os.Chtimes(r.path(n), past, past))
+			fi, err := os.Stat(r.path(n))
+			must(t, err)
+			before[n] = fi
+		}
+		r.archive()
+		r.quick()
+		for n, was := range before {
+			fi, err := os.Stat(r.path(n))
+			must(t, err)
+			if !fi.ModTime().Equal(was.ModTime()) || fi.Mode() != was.Mode() || !os.SameFile(fi, was) {
+				t.Errorf("%s: %v %v, was %v %v", n, fi.ModTime(), fi.Mode(), was.ModTime(), was.Mode())
+			}
+		}
+	}
+}
+
+// PA-12, PA-13: the project's directory is kept as it was told, also one of
+// another system.
+func TestProjectIsKeptAsTold(t *testing.T) {
+	for i, p := range []Project{
+		{`Z:\home\u\p`, "Z--home-u-p"},
+		{`\\wsl.localhost\Ubuntu\home\u\p`, "--wsl-localhost-Ubuntu-home-u-p"},
+		{`c:\Users\u\Mein <Projekt> & "mehr"`, "c--Users-u-Mein--Projekt-----mehr-"},
+		{"/mnt/c/Foo/../foo//", "-mnt-c-Foo----foo--"},
+		{"/p/외주/" + strings.Repeat("ü😀", 600), "-p----"},
+	} {
+		r := newRig(t)
+		r.file("transcript/x", []byte("x"))
+		snap := r.snapshot(sessionA)
+		snap.Project = p
+		_, err := r.store.Archive(context.Background(), snap, r.options())
+		must(t, err)
+		r.reopen()
+		g, err := r.store.Latest(context.Background(), sessionA)
+		must(t, err)
+		if g.Project != p {
+			t.Errorf("%d: %+v became %+v", i, p, g.Project)
+		}
 	}
 }
 

@@ -162,7 +162,8 @@ func TestStrangeSegments(t *testing.T) {
 	}
 }
 
-// AR-05: plain zstd reads our segments.
+// AR-05: plain zstd reads our segments, and a segment that somebody packed
+// tighter with it is read by us, or refused with the reason.
 func TestPlainZstdReadsSegments(t *testing.T) {
 	tool, err := exec.LookPath("zstd")
 	if err != nil {
@@ -175,6 +176,30 @@ func TestPlainZstdReadsSegments(t *testing.T) {
 			if out, err := cmd.Output(); err != nil || !bytes.Equal(out, raw) {
 				t.Errorf("%d bytes: %d came back, %v", n, len(out), err)
 			}
+		}
+	}
+	raw := records(1, maxSegment)
+	file := filepath.Join(t.TempDir(), "raw")
+	must(t, os.WriteFile(file, raw, 0o600))
+	for _, c := range []struct {
+		args []string
+		want string // in the error
+	}{
+		{[]string{"-19", "-c", file}, ""},
+		{[]string{"-3", "--long=31", "-c", file}, ""}, // of a known size, so the window fits it
+		{[]string{"-3", "--long=31", "-c"}, "window of 2147483648 bytes"},
+		{[]string{"-3", "--no-check", "-c", file}, "no checksum"},
+	} {
+		cmd := exec.Command(tool, c.args...)
+		cmd.Stdin = bytes.NewReader(raw)
+		packed, err := cmd.Output()
+		must(t, err)
+		got, err := decodeSegment(hashOf(raw), packed, nil)
+		if c.want == "" && (err != nil || !bytes.Equal(got, raw)) {
+			t.Errorf("zstd %v: %d bytes, %v", c.args, len(got), err)
+		}
+		if c.want != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("zstd %v: %v, want %q", c.args, err, c.want)
 		}
 	}
 }
@@ -201,9 +226,9 @@ func (r *rig) segmentFile(hash string) string {
 	return filepath.Join(r.store.Root(), filepath.FromSlash(segmentPath(hash)))
 }
 
-// Whatever happens to a segment's file, reading gives the right bytes or an
-// error, and verify says what is wrong. What is plainly missing is stored again
-// from the source.
+// AR-01, AR-03, AR-04: whatever happens to a segment's file, reading gives the right bytes or an
+// error, after all that lies before the damage, and verify says what is wrong.
+// What is plainly missing is stored again from the source.
 func TestDamagedSegmentIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -219,6 +244,13 @@ func TestDamagedSegmentIsReported(t *testing.T) {
 			must(t, err)
 			b[len(b)/2] ^= 1
 			must(t, os.WriteFile(file, b, 0o600))
+		}, false},
+		{"a damaged frame behind it", func(t *testing.T, file string) {
+			b, err := os.ReadFile(file)
+			must(t, err)
+			more := bytes.Clone(b)
+			more[len(more)/2] ^= 1
+			must(t, os.WriteFile(file, append(b, more...), 0o600))
 		}, false},
 		{"a folder", func(t *testing.T, file string) {
 			must(t, os.Remove(file))

@@ -92,6 +92,9 @@ func copyDir(t testing.TB, to, from string) {
 	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
+// FS-01, FS-02, AR-12: whatever write fails, and wherever the process dies, the
+// store holds what it held or the new generation too, and the next run leaves
+// no leftovers.
 func TestEveryWriteOfArchiveMayFail(t *testing.T) {
 	name := "transcript/" + sessionA + ".jsonl"
 	old := records(1, 100<<10)
@@ -279,5 +282,55 @@ func checkForgotten(t *testing.T, s *Store, template *rig) {
 	}
 	for _, f := range b.Files {
 		readFile(t, s, b, f)
+	}
+}
+
+// FS-01, FS-02, FS-03: on a disk that is full, over its quota, read-only or
+// broken, archiving ends at once and says why in one line; nothing half made
+// stays, what was archived is there, and the next run does the rest.
+func TestArchiveOnABadDisk(t *testing.T) {
+	name := "transcript/" + sessionA + ".jsonl"
+	old := records(1, 100<<10)
+	grown := append(bytes.Clone(old), noise(2, sharedMax+1)...)
+	for _, bad := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		for _, op := range []string{"create", "write", "sync", "rename", "syncdir"} {
+			r := newRig(t)
+			r.file(name, old)
+			r.archive()
+			r.file(name, grown)
+			r.file("session/a.txt", []byte("a"))
+			var mu sync.Mutex
+			calls := 0
+			restore := durable.SetFault(func(what, path string, after bool) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if what != op || after {
+					return nil
+				}
+				calls++
+				return &os.PathError{Op: what, Path: path, Err: bad}
+			})
+			res, err := r.store.Archive(context.Background(), r.snapshot(sessionA), r.options())
+			restore()
+			if !errors.Is(err, bad) || res.Created {
+				t.Errorf("%v in %s: %+v, %v", bad, op, res, err)
+				continue
+			}
+			if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, r.store.Root()) {
+				t.Errorf("%v in %s: the message is %q", bad, op, text)
+			}
+			// Two segments are on their way at once, no more.
+			if calls < 1 || calls > 3 {
+				t.Errorf("%v in %s: tried %d times", bad, op, calls)
+			}
+			for _, f := range storeFiles(t, r.store.Root()) {
+				if durable.IsTemp(filepath.Base(f)) {
+					t.Errorf("%v in %s: %s is left over", bad, op, f)
+				}
+			}
+			r.verify()
+			sameFiles(t, "before", r.read(r.history().Generations[0]), map[string][]byte{name: old})
+			sameFiles(t, "next run", r.read(r.archive().Generation), map[string][]byte{name: grown, "session/a.txt": []byte("a")})
+		}
 	}
 }

@@ -9,13 +9,40 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/session-keeper/session-keeper/internal/durable"
 )
 
-// SM-06, SM-07: everything is for the user alone, whatever the umask.
+// SM-06, SM-07: everything is for the user alone, whatever the umask, and
+// nothing is made in the folder for temporary files, which others can read.
 func TestModesAtCreation(t *testing.T) {
+	public := t.TempDir()
+	t.Setenv("TMPDIR", public)
+	var temps atomic.Int64
+	defer func() {
+		if temps.Load() == 0 {
+			t.Error("no temporary was seen")
+		}
+		if left := storeFiles(t, public); len(left) > 0 {
+			t.Errorf("temporary files outside of the store: %q", left)
+		}
+	}()
+	defer durable.SetFault(func(op, path string, after bool) error {
+		if op != "create" || !after {
+			return nil
+		}
+		temps.Add(1)
+		if fi, err := os.Stat(path); err != nil {
+			t.Error(err)
+		} else if fi.Mode().Perm() != 0o600 {
+			t.Errorf("temporary %s has mode %v", path, fi.Mode())
+		}
+		return nil
+	})()
 	for _, mask := range []int{0, 0o022, 0o077, 0o277} {
 		old := syscall.Umask(mask)
 		defer syscall.Umask(old)
