@@ -139,7 +139,9 @@ func TestTurns(t *testing.T) {
 	eventually(t, "the second waits", func() bool {
 		unlock, err := durable.TryLock(filepath.Join(dir, turnFile), durable.Exclusive)
 		if err == nil {
-			err = unlock()
+			if err := unlock(); err != nil {
+				t.Error(err)
+			}
 			return false
 		}
 		return errors.Is(err, durable.ErrLocked)
