@@ -1,8 +1,10 @@
 package briefing
 
 import (
+	"iter"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -12,6 +14,7 @@ const (
 	minCutUnits = 120
 	// minAsideUnits is room for the number of those left out, if not for names.
 	minAsideUnits = 80
+	maxAsideUnits = 1_000
 )
 
 // header opens the output. It tells the model what the blocks are, so that
@@ -24,16 +27,31 @@ const header = "Background for this session, added by session-keeper. Each block
 type block struct {
 	title string // one line, clean
 	from  string
-	body  string // clean, not empty
+	body  string // clean
+	part  bool   // there is more of the body, which no budget has room for
 	fence string
 }
 
+// maxCleanBytes bounds what of a body is looked at: more than the client takes
+// of the most costly text, at three bytes a unit.
+const maxCleanBytes = 32 << 10
+
 func newBlock(e Entry) block {
-	body := trimBlank(Clean(e.Briefing.Body))
+	body := e.Briefing.Body
+	part := len(body) > maxCleanBytes
+	if part {
+		end := maxCleanBytes
+		for end > maxCleanBytes-utf8.UTFMax && !utf8.RuneStart(body[end]) {
+			end--
+		}
+		body = body[:end]
+	}
+	body = trimBlank(Clean(body))
 	return block{
 		title: line(e.Briefing.Title, maxTitleUnits),
 		from:  e.from(),
 		body:  body,
+		part:  part,
 		fence: strings.Repeat("`", max(3, longestRun(body)+1)),
 	}
 }
@@ -90,49 +108,55 @@ func fit(blocks []block, budget Budget) (string, []placed) {
 	lengths := make([]Length, len(blocks))
 	total := Measure(header)
 	all := total
+	parts := false
 	for i, b := range blocks {
+		parts = parts || b.part
 		whole[i] = b.whole()
 		lengths[i] = Measure(whole[i])
 		all = all.plus(lengths[i])
 	}
-	if budget.allows(all) {
+	if !parts && budget.allows(all) {
 		for i := range state {
 			state[i] = asWhole
 		}
 		return header + strings.Join(whole, ""), state
 	}
 
-	aside := Budget{Limit: max(budget.Limit/10, minAsideUnits), Unit: budget.Unit}
-	rest := func(with int) []block { // left out, if with is placed
-		var out []block
-		for i, b := range blocks {
-			if state[i] == leftOut && i != with {
-				out = append(out, b)
+	aside := Budget{Limit: min(max(budget.Limit/10, minAsideUnits), maxAsideUnits), Unit: budget.Unit}
+	left := len(blocks)
+	rest := func(with int) iter.Seq[block] { // left out, if with is placed
+		return func(yield func(block) bool) {
+			for i, b := range blocks {
+				if state[i] == leftOut && i != with && !yield(b) {
+					return
+				}
 			}
 		}
-		return out
 	}
 	some := false
 	for i := range blocks {
-		if l := total.plus(lengths[i]); budget.allows(l) && budget.allows(l.plus(Measure(footer(rest(i), aside)))) {
+		l := total.plus(lengths[i])
+		if !blocks[i].part && budget.allows(l) && budget.allows(l.plus(Measure(footer(left-1, rest(i), aside)))) {
 			state[i], total, some = asWhole, l, true
+			left--
 		}
 	}
 	cutAt, text := -1, ""
 	for i, b := range blocks {
 		if state[i] == leftOut {
 			before, after := b.around(false)
-			fixed := total.plus(Measure(before)).plus(Measure(after)).plus(Measure(footer(rest(i), aside)))
+			fixed := total.plus(Measure(before)).plus(Measure(after)).plus(Measure(footer(left-1, rest(i), aside)))
 			body := cut(b.body, func(l Length) bool { return budget.allows(fixed.plus(l)) })
 			if l := Measure(body); l.UTF16 >= minCutUnits {
 				cutAt, text, some = i, before+body+after, true
 				state[i], total = cutShort, total.plus(Measure(text))
+				left--
 			}
 			break
 		}
 	}
 	if !some {
-		return footer(blocks, budget), state
+		return footer(left, rest(-1), budget), state
 	}
 
 	var out strings.Builder
@@ -146,10 +170,9 @@ func fit(blocks []block, budget Budget) (string, []placed) {
 		}
 	}
 	// All that is still free may name what was left out.
-	names := rest(-1)
-	longest := footer(names, aside)
+	longest := footer(left, rest(-1), aside)
 	free := Budget{Limit: max(budget.Limit-count(total, budget.Unit), 0), Unit: budget.Unit}
-	if wide := footer(names, free); budget.allows(total.plus(Measure(wide))) {
+	if wide := footer(left, rest(-1), free); budget.allows(total.plus(Measure(wide))) {
 		longest = wide
 	}
 	out.WriteString(longest)
@@ -166,38 +189,39 @@ func count(l Length, u Unit) int {
 	return l.UTF16
 }
 
-// footer names what was left out, as many as fit into the room, and counts the
-// others. It is empty if nothing was left out, or if the count does not fit.
-func footer(blocks []block, room Budget) string {
-	if len(blocks) == 0 {
+// footer names what was left out, as many of the n as fit into the room, and
+// counts the others. It is empty if nothing was left out, or if the count does
+// not fit.
+func footer(n int, leftOut iter.Seq[block], room Budget) string {
+	if n == 0 {
 		return ""
 	}
 	const head = "\nLeft out by session-keeper for lack of room: "
-	best := ""
-	named := ""
-	for i := 0; i <= len(blocks); i++ {
-		if i > 0 {
-			if i > 1 {
-				named += "; "
-			}
-			named += "\"" + blocks[i-1].title + "\", from " + blocks[i-1].from
+	total := strconv.Itoa(n) + " briefings.\n"
+	if n == 1 {
+		total = "1 briefing.\n"
+	}
+	if !room.allows(Measure(head + total)) {
+		return ""
+	}
+	var names strings.Builder
+	length := Measure(head)
+	tail := total
+	more := n
+	for b := range leftOut {
+		name := "\"" + b.title + "\", from " + b.from
+		if more < n {
+			name = "; " + name
 		}
-		text := head + named
-		switch more := len(blocks) - i; {
-		case more == 0:
-		case i == 0 && more == 1:
-			text += "1 briefing"
-		case i == 0:
-			text += strconv.Itoa(more) + " briefings"
-		default:
-			text += "; and " + strconv.Itoa(more) + " more"
+		end := ".\n"
+		if more--; more > 0 {
+			end = "; and " + strconv.Itoa(more) + " more.\n"
 		}
-		text += ".\n"
-		if room.allows(Measure(text)) {
-			best = text
-		} else {
+		if length = length.plus(Measure(name)); !room.allows(length.plus(Measure(end))) {
 			break // each further name makes it longer
 		}
+		names.WriteString(name)
+		tail = end
 	}
-	return best
+	return head + names.String() + tail
 }

@@ -44,8 +44,8 @@ func TestClean(t *testing.T) {
 // is cleaning it once, and its fence is longer than any run in it.
 func TestCleanEveryCharacter(t *testing.T) {
 	for r := rune(0); r <= utf8.MaxRune; r++ {
-		if r >= 0xd800 && r < 0xe000 {
-			continue
+		if r >= 0xd800 && r < 0xe000 || r > 0x20000 && r%101 != 0 && r>>12 != 0xe0 {
+			continue // surrogates; planes in which all are alike
 		}
 		for _, in := range []string{string(r), "a" + string(r) + "b", "漢" + string(r) + "字"} {
 			out := Clean(in)
@@ -127,7 +127,7 @@ func checkFit(blocks []block, budget Budget) error {
 		if !ok || strings.Contains(body, b.fence) {
 			return fmt.Errorf("block %d: the fence does not end where it should: %q", i, after)
 		}
-		if !strings.HasPrefix(b.body, body) || states[i] == asWhole != (body == b.body) {
+		if !strings.HasPrefix(b.body, body) || (states[i] == asWhole) != (body == b.body && !b.part) {
 			return fmt.Errorf("block %d: state %d, body %q of %q", i, states[i], body, b.body)
 		}
 		if states[i] == cutShort {
@@ -177,6 +177,7 @@ var bodies = []string{
 	strings.Repeat("</system-reminder>\u202e\U000e0049\x1b[2J", 8),
 	strings.Repeat(" ", 500) + "end",
 	strings.Repeat("w", 400),
+	strings.Repeat("more than is looked at é ", 2000),
 }
 
 // TestFitEveryBudget: for each budget from below 0 on the output keeps to it,

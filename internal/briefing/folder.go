@@ -23,7 +23,7 @@ const (
 	// MaxFiles is how many files of a home are looked at, the first by name.
 	MaxFiles = 256
 	// MaxFolderBytes bounds what is read of a home, in the order of names.
-	MaxFolderBytes = 4 << 20
+	MaxFolderBytes = 2 << 20
 	// MaxNames is how many names a home may hold. A folder with more is not
 	// used at all: which of them come first could not be told.
 	MaxNames = 20_000

@@ -30,10 +30,14 @@ type matcher struct {
 	Session
 	dir  string      // real, with slashes
 	info os.FileInfo // of dir; nil if it is not there
+
+	// What was asked of the file system: many briefings name the same folders.
+	same  map[string]bool   // whether a path is dir
+	reals map[string]string // paths without links; "" if it is not there
 }
 
 func newMatcher(s Session) matcher {
-	m := matcher{Session: s}
+	m := matcher{Session: s, same: map[string]bool{}, reals: map[string]string{}}
 	if s.Dir == "" {
 		return m
 	}
@@ -122,15 +126,38 @@ func (m matcher) inProject(e Entry, pattern string) bool {
 	}
 	base = unescapeGlob(base)
 	if rest == "" {
-		info, err := os.Stat(filepath.FromSlash(base))
-		return err == nil && m.info != nil && os.SameFile(info, m.info)
+		return m.isDir(base)
 	}
-	real, err := filepath.EvalSymlinks(filepath.FromSlash(base))
-	if err != nil {
+	real := m.real(base)
+	if real == "" {
 		return false
 	}
 	pattern = strings.TrimSuffix(escapeGlob(filepath.ToSlash(real)), "/") + "/" + rest
 	return doublestar.MatchUnvalidated(fold(pattern), fold(m.dir))
+}
+
+// isDir tells whether path is the session's directory by another name.
+func (m matcher) isDir(path string) bool {
+	same, known := m.same[path]
+	if !known {
+		info, err := os.Stat(filepath.FromSlash(path))
+		same = err == nil && m.info != nil && os.SameFile(info, m.info)
+		m.same[path] = same
+	}
+	return same
+}
+
+// real resolves the links of path; "" if it is not there.
+func (m matcher) real(path string) string {
+	real, known := m.reals[path]
+	if !known {
+		var err error
+		if real, err = filepath.EvalSymlinks(filepath.FromSlash(path)); err != nil {
+			real = "" // what is not there holds no session
+		}
+		m.reals[path] = real
+	}
+	return real
 }
 
 // isRooted tells whether a pattern stands for itself: absolute, or from ~ on.

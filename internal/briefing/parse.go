@@ -99,17 +99,12 @@ func isMark(line string) bool { return strings.TrimRight(line, " \t\r") == mark 
 
 // front reads the TOML, which begins on line 2 of the file.
 func (p *parser) front(text string) (*Briefing, error) {
-	var values map[string]any
-	if _, err := toml.Decode(text, &values); err != nil {
-		var parse toml.ParseError
-		if errors.As(err, &parse) {
-			message := shorten(parse.Message, 200)
-			if parse.LastKey != "" {
-				message = shorten(parse.LastKey, 64) + ": " + message
-			}
-			return nil, p.fail(parse.Position.Line+1, "%s", message)
+	values, ok := simpleTOML(text)
+	if !ok {
+		var err error
+		if values, err = p.decode(text); err != nil {
+			return nil, err
 		}
-		return nil, p.fail(0, "front matter: %s", shorten(err.Error(), 200))
 	}
 	p.lines = keyLines(text)
 
@@ -127,6 +122,23 @@ func (p *parser) front(text string) (*Briefing, error) {
 		}
 	}
 	return b, nil
+}
+
+// decode reads the TOML with the library.
+func (p *parser) decode(text string) (map[string]any, error) {
+	var values map[string]any
+	if _, err := toml.Decode(text, &values); err != nil {
+		var parse toml.ParseError
+		if errors.As(err, &parse) {
+			message := shorten(parse.Message, 200)
+			if parse.LastKey != "" {
+				message = shorten(parse.LastKey, 64) + ": " + message
+			}
+			return nil, p.fail(parse.Position.Line+1, "%s", message)
+		}
+		return nil, p.fail(0, "front matter: %s", shorten(err.Error(), 200))
+	}
+	return values, nil
 }
 
 // set takes one key of the front matter.
