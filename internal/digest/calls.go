@@ -10,8 +10,9 @@ import (
 	"github.com/session-keeper/session-keeper/transcript"
 )
 
+// What is kept. A session that does more is told without the rest of it.
 const (
-	maxPaths     = 2_000
+	maxPaths     = 5_000
 	maxCommands  = 2_000
 	maxTasks     = 500
 	maxDecisions = 40
@@ -19,7 +20,6 @@ const (
 	maxSubject   = 300   // units
 	maxPlan      = 6_000 // units
 	maxShown     = 160   // units of a command
-	maxPathSize  = 300   // units
 )
 
 // A call is a use of a tool that is of interest.
@@ -371,7 +371,6 @@ func readTaskFiles(list []TextFile) (all []task, ok bool) {
 // files counts what was done to each file.
 type files struct {
 	uses map[string]*fileUse
-	more bool // there were too many to keep
 }
 
 type fileUse struct {
@@ -392,7 +391,6 @@ func (f *files) use(c *call, read, wrote, edited int) {
 	u := f.uses[c.path]
 	if u == nil {
 		if len(f.uses) >= maxPaths {
-			f.more = true
 			return
 		}
 		u = &fileUse{path: c.path}

@@ -30,6 +30,11 @@ func TestWhatTheUserAsked(t *testing.T) {
 	s.user("<command-name>/model</command-name>\n<command-message>model</command-message>\n<command-args>CANARY-7</command-args>")
 	s.user("<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>CARD-7</command-args>")
 	s.user("<bash-input>ls CARD-8</bash-input>")
+	s.user("<user-memory-input>CARD-11</user-memory-input>")
+	s.user("<command-message>older</command-message>\n<command-args>CARD-12 </command-args> and more</command-args>")
+	s.user("<command-args>CANARY-17</command-args>")
+	s.user("<command-name>/cut CANARY-18")
+	s.user([]any{object{"type": "document", "source": object{"data": "CANARYDATA"}}, text("CARD-13")})
 	s.user("<bash-stdout>CANARY-8</bash-stdout><bash-stderr></bash-stderr>")
 	s.add("user", object{"isCompactSummary": true, "isVisibleInTranscriptOnly": true, "message": object{"role": "user", "content": "CANARY-9 summary"}})
 	s.user("This session is being continued from a previous conversation CANARY-10")
@@ -45,7 +50,7 @@ func TestWhatTheUserAsked(t *testing.T) {
 	in := s.input()
 	for _, out := range []string{compaction(t, in)} {
 		contains(t, out, "CARD-1 plain", "CARD-2 with an aside CARD-3 and more", "[image] CARD-4 look", "user: [image]\n", "CARD-5 and on",
-			"user: /review CARD-6", "user: /compact CARD-7", "user: ! ls CARD-8", "CARD-9 while you work", "CARD-10 never delivered")
+			"user: /review CARD-6", "user: /compact CARD-7", "user: ! ls CARD-8", "user: # CARD-11", "user: /older CARD-12 &lt;/command-args> and more", "[document] CARD-13", "CARD-9 while you work", "CARD-10 never delivered")
 		lacks(t, out, "CANARY", "user: /model")
 	}
 	if got := part(compaction(t, in), "The latest request of the user (not answered yet)"); !strings.Contains(got, "CARD-10") {
@@ -136,6 +141,11 @@ func TestTasks(t *testing.T) {
 			{"9.json", `{"id":"9","subject":"nine","status":"in_progress"}`},
 			{"8.json", `{"id":"8","subject":"eight","status":"completed"}`},
 		}, " (done: 1)\n```text\nin work: nine\nopen: ten\n```\n"},
+		{"given up", func(s *script) {
+			s.tool("TodoWrite", todos("cancelled", "deleted", "unheard of", "pending"), false)
+		}, nil, "\n```text\nopen: todo 3\nopen: todo 4\n```\n"},
+		{"files without numbers", func(s *script) {}, []TextFile{{"b.json", `{"id":7,"subject":"b"}`}, {"2.json", `{"subject":"two"}`}, {"1.json", `{"subject":"one"}`}},
+			"\n```text\nopen: one\nopen: two\nopen: b\n```\n"},
 		{"older client's file", func(s *script) {}, []TextFile{{"x-agent-x.json", `[{"content":"c","status":"pending","id":"1"}]`}}, "\n```text\nopen: c\n```\n"},
 		{"files that are none", func(s *script) { create(s, "kept", "1") }, []TextFile{{".lock", ""}, {"1.json", "\x00\x00"}, {"2.json", "{}"}, {"3.json", "[]"}},
 			"\n```text\nopen: kept\n```\n"},
@@ -457,6 +467,11 @@ func TestHowItEnded(t *testing.T) {
 		{"exit", "prompt_input_exit", func(s *script) { s.say("a"); s.raw(closed) }, "the user closed it. "},
 		{"clear", "clear", func(s *script) { s.say("a") }, "the user left it with /clear. "},
 		{"no event, closed", "", func(s *script) { s.say("a"); s.raw(closed) }, "closed. "},
+		{"next session", "resume", func(s *script) { s.say("a") }, "the user went on to another session. "},
+		{"logout", "logout", func(s *script) { s.say("a") }, "the user logged out. "},
+		{"an older client", "", func(s *script) {
+			s.add("assistant", object{"version": "2.0.1", "message": object{"role": "assistant", "content": []any{text("a")}}})
+		}, "not known. "},
 		{"killed", "", func(s *script) { s.say("a") }, "without a word; the client was killed, or the machine went down. "},
 		{"killed in a call", "", func(s *script) { s.call("Bash", object{"command": "make all"}) },
 			"without a word; the client was killed, or the machine went down; a call of Bash was interrupted, and whether it took effect is not known. "},
@@ -571,4 +586,63 @@ func TestQueuedSecrets(t *testing.T) {
 	out := compaction(t, s.input())
 	contains(t, out, "words words")
 	lacks(t, out, "ghp_")
+}
+
+// What is kept is bounded; requests that are not kept are still counted.
+func TestManyOfEverything(t *testing.T) {
+	s := newScript(t)
+	s.user("request 0")
+	s.raw(encode(t, object{"type": "queue-operation", "operation": "enqueue", "content": "early, never delivered"}))
+	var todos []object
+	for i := range maxTasks + 50 {
+		todos = append(todos, object{"content": fmt.Sprint("todo ", i), "status": "pending"})
+	}
+	s.tool("TodoWrite", object{"todos": todos}, false)
+	for i := range maxPaths + 100 {
+		s.tool("Edit", object{"file_path": fmt.Sprintf("/home/dev/app/%d.go", i)}, false)
+	}
+	for i := range maxCommands + 100 {
+		s.tool("Bash", object{"command": fmt.Sprint("make ", i)}, true)
+	}
+	for i := range maxDecisions + 10 {
+		s.result(s.call("Bash", object{"command": "x"}), refusal+" "+refusalWords+fmt.Sprint("no ", i), true, "Error")
+	}
+	for i := range 2 * maxPrompts {
+		s.user(fmt.Sprint("request ", i+1))
+	}
+	for i := range 2 * maxPending {
+		s.call("Bash", object{"command": fmt.Sprint("wait ", i)})
+	}
+	in := s.input()
+	in.Branch = "HEAD"
+	text, notes, err := Compaction(context.Background(), in, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold(t, text, CompactionLimit)
+	contains(t, text, "first of all, user: request 0", fmt.Sprint("request ", 2*maxPrompts), fmt.Sprint("no ", maxDecisions+9), fmt.Sprint("make ", maxCommands-1))
+	lacks(t, text, "HEAD")
+	if notes.Requests != 2*maxPrompts+2 || !notes.Cut {
+		t.Errorf("%d requests, cut %v", notes.Requests, notes.Cut)
+	}
+	// The numbers of those that are shown and of those that are not add up.
+	for heading, all := range map[string]int{
+		"Earlier requests of the user, oldest first": notes.Requests - 1, "Open tasks": maxTasks, "Files changed": maxPaths, "Commands whose last run failed": maxCommands,
+		"What the user decided": maxDecisions,
+	} {
+		body := part(text, heading)
+		shown := 0
+		for _, line := range strings.Split(body, "\n")[1:] {
+			if line != "" && !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "(") {
+				shown++
+			}
+		}
+		rest := 0
+		if _, err := fmt.Sscanf(body[strings.LastIndex(body, "("):], "(%d more", &rest); err != nil {
+			t.Errorf("%s: %v in %q", heading, err, body)
+		}
+		if shown+rest != all {
+			t.Errorf("%s: %d shown and %d more are not %d", heading, shown, rest, all)
+		}
+	}
 }
