@@ -513,7 +513,8 @@ func TestReadHead(t *testing.T) {
 	if err != nil || h.Cwd != "/w" || h.FirstPrompt != "" || h.Bytes != 1000 || h.Whole {
 		t.Errorf("%.200v, %v", h, err)
 	}
-	h, err = ReadHead(io.MultiReader(strings.NewReader(`{"type":"user","version":"2","message":"`), zeroReader{}), 1000)
+	endless := &longFile{start: `{"type":"user","version":"2","message":"`, fill: '0', n: 1 << 40}
+	h, err = ReadHead(io.NewSectionReader(endless, 0, endless.size()), 1000)
 	if err != nil || h.Version != "2" || h.Bytes != 1000+maxPast || h.Whole {
 		t.Errorf("%.200v, %v", h, err)
 	}
