@@ -178,7 +178,7 @@ func TestPlainZstdReadsSegments(t *testing.T) {
 			}
 		}
 	}
-	raw := records(1, maxSegment)
+	raw := records(1, 2<<20)
 	file := filepath.Join(t.TempDir(), "raw")
 	must(t, os.WriteFile(file, raw, 0o600))
 	for _, c := range []struct {

@@ -13,12 +13,15 @@ import (
 // locksInherit tells whether a child that inherits the file holds its lock.
 const locksInherit = true
 
+// flock is the system call; a test puts another in its place.
+var flock = unix.Flock
+
 func osLock(f *os.File, m LockMode) error {
 	how := unix.LOCK_SH | unix.LOCK_NB
 	if m == Exclusive {
 		how = unix.LOCK_EX | unix.LOCK_NB
 	}
-	err := retry(func() error { return unix.Flock(int(f.Fd()), how) })
+	err := retry(func() error { return flock(int(f.Fd()), how) })
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return ErrLocked

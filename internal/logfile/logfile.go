@@ -76,9 +76,12 @@ func (l *Log) Log(level hooklib.Level, message string, pairs ...any) {
 	e.Msg(bound(message, maxValueBytes))
 	if w.err != nil && !l.told {
 		l.told = true
-		fmt.Fprintf(l.stderr, "%s: %s: %s (the log cannot be written: %v)\n", l.program, level, bound(message, maxValueBytes), w.err)
+		line := fmt.Sprintf("%s: %s: %s (the log cannot be written: %v)", l.program, level, bound(message, maxValueBytes), w.err)
+		fmt.Fprintln(l.stderr, oneLine.Replace(line))
 	}
 }
+
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 // addField adds a value as what it is, where JSON has such a thing, and else
 // as text.

@@ -107,7 +107,8 @@ func TestLogKeepsModes(t *testing.T) {
 	}
 }
 
-// A log that cannot be written costs one line on stderr and nothing else.
+// FS-02, FS-04: a log that cannot be written, for want of room or of a folder,
+// costs one line on stderr and nothing else.
 func TestLogCannotBeWritten(t *testing.T) {
 	base := t.TempDir()
 	file := filepath.Join(base, "file")
@@ -121,14 +122,25 @@ func TestLogCannotBeWritten(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(fifoDir, "prog-2026-03-01.jsonl"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"", "relative", file, filepath.Join(file, "log"), fifoDir} {
+	dirs := []string{"", "relative", file, filepath.Join(file, "log"), fifoDir}
+	if _, err := os.Stat("/dev/full"); err == nil { // Linux has a disk without room
+		full := filepath.Join(base, "full")
+		if err := os.Mkdir(full, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/dev/full", filepath.Join(full, "prog-2026-03-01.jsonl")); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, full)
+	}
+	for _, dir := range dirs {
 		t.Chdir(base)
 		var stderr bytes.Buffer
 		l := New(dir, "prog", &stderr, at(noon))
-		l.Log(hooklib.Warn, "first")
+		l.Log(hooklib.Warn, "first\nof\r\ntwo")
 		l.Log(hooklib.Warn, "second")
 		got := stderr.String()
-		if !strings.HasPrefix(got, "prog: warn: first (the log cannot be written: ") || strings.Count(got, "\n") != 1 {
+		if !strings.HasPrefix(got, "prog: warn: first of  two (the log cannot be written: ") || strings.Count(got, "\n") != 1 {
 			t.Errorf("folder %q: stderr %q", dir, got)
 		}
 	}

@@ -212,7 +212,7 @@ func TestMarks(t *testing.T) {
 		t.Errorf("forgotten: %v, %v", forgotten, err)
 	}
 
-	// No word of a session is in any mark, and all is the user's alone.
+	// No word of a session is in any mark, and all is the user's alone (SM-06).
 	err = filepath.WalkDir(state, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
