@@ -686,7 +686,8 @@ func TestPinOfAnUnknownStore(t *testing.T) {
 	s.wantEmpty("afterwards")
 }
 
-// Two files of one session, one put in the place of the other, are both kept.
+// AR-07: two files of one session, one put in the place of the other, are both
+// kept.
 func TestTranscriptReplacedBetweenHandOffs(t *testing.T) {
 	s := newScene(t)
 	id := sessionID(1)
@@ -706,8 +707,8 @@ func TestTranscriptReplacedBetweenHandOffs(t *testing.T) {
 	s.wantEmpty("afterwards")
 }
 
-// A snapshot is stored if its pin was rewritten in place, before it and only
-// then.
+// AR-07: a snapshot is stored if its pin was rewritten in place, before it and
+// only then.
 func TestSnapshots(t *testing.T) {
 	for _, tt := range []struct {
 		name, snap, pin string
@@ -1095,4 +1096,117 @@ func TestParkedOnRequest(t *testing.T) {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	s.wantEmpty("at last")
+}
+
+// FS-01, FS-02, FS-03: on a disk that stays full, over its quota, read-only or
+// broken a drain ends, after a bounded number of tries, and says so; once there
+// is room again everything is stored.
+func TestDrainOnABadDisk(t *testing.T) {
+	for _, bad := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		for _, op := range []string{"mkdir", "create", "write", "rename", "remove", "syncdir", "lock"} {
+			name := fmt.Sprintf("%v in %s", bad, op)
+			s := newQuickScene(t)
+			want := fill(s)
+			calls := 0
+			restore := durable.SetFault(func(o, path string, after bool) error {
+				if o != op || after {
+					return nil
+				}
+				calls++
+				return &fs.PathError{Op: o, Path: path, Err: bad}
+			})
+			var told error
+			o := s.options()
+			o.Report = func(x Outcome) { told = errors.Join(told, x.Err) }
+			stats, err := Drain(context.Background(), s.spool, o)
+			restore()
+			if calls == 0 || calls > 100 {
+				t.Errorf("%s: tried %d times", name, calls)
+			}
+			if !errors.Is(errors.Join(err, told), bad) {
+				t.Errorf("%s: nobody was told: %+v, %v", name, stats, err)
+			}
+			s.later()
+			s.drain()
+			s.wantStored(name, want)
+			s.wantEmpty(name)
+		}
+	}
+}
+
+// CL-06: a session whose transcript was deleted before anybody could pin it is
+// looked at once, and not tried for ever.
+func TestDeletedBeforeItWasPinned(t *testing.T) {
+	s := newScene(t)
+	noLinks(t)
+	id := sessionID(1)
+	s.write(s.transcript(id), "x")
+	if rec := s.handOff(id); rec.Pinned {
+		t.Fatalf("pinned without links: %+v", rec)
+	}
+	s.remove(s.transcript(id))
+	if stats := s.drain(); stats != (Stats{Done: 1}) {
+		t.Errorf("%+v", stats)
+	}
+	s.wantEmpty("afterwards")
+	for range 3 {
+		s.clock = s.clock.Add(2 * parkedRetry)
+		if stats := s.drain(); stats != (Stats{}) {
+			t.Errorf("later: %+v", stats)
+		}
+	}
+	if n := len(s.store.works); n != 1 {
+		t.Errorf("looked at %d times", n)
+	}
+}
+
+// CL-09: the client deletes by a file's time, so neither hand-off nor worker
+// moves it, or the mode, or the file, although all names are of one file.
+func TestTranscriptIsLeftAlone(t *testing.T) {
+	s := newScene(t)
+	id := sessionID(1)
+	past := testTime.Add(-1000 * time.Hour)
+	side := s.write("project/"+id+"/side", "y")
+	for _, path := range []string{s.write(s.transcript(id), "x"), side} {
+		if err := errors.Join(os.Chmod(path, 0o644), os.Chtimes(path, past, past)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := map[string]fs.FileInfo{}
+	look := func(path string) fs.FileInfo {
+		t.Helper()
+		fi, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi
+	}
+	for _, path := range []string{s.transcript(id), side} {
+		before[path] = look(path)
+	}
+	check := func(when string) {
+		t.Helper()
+		for path, was := range before {
+			now := look(path)
+			if !now.ModTime().Equal(was.ModTime()) || now.Mode() != was.Mode() || !os.SameFile(now, was) {
+				t.Errorf("%s: %s is %v %v, was %v %v", when, filepath.Base(path), now.ModTime(), now.Mode(), was.ModTime(), was.Mode())
+			}
+		}
+	}
+	r := s.request(id)
+	r.Side = slices.Values([]File{{"session", "side", side}})
+	s.store.fail = func(Work) error { return errors.New("away") }
+	for range maxFailures {
+		if _, err := HandOff(context.Background(), s.spool, r); err != nil {
+			t.Fatal(err)
+		}
+		check("handed off")
+		s.drain()
+		check("failed")
+	}
+	s.store.fail = nil
+	s.clock = s.clock.Add(2 * parkedRetry)
+	s.drain()
+	check("stored")
+	s.wantEmpty("afterwards")
 }

@@ -314,6 +314,65 @@ func TestHandOffOfAFileThatIsReplaced(t *testing.T) {
 	s.wantEmpty("afterwards")
 }
 
+// AR-10: a transcript that vanishes between its opening and its linking is told
+// as what it is, and leaves neither pin nor job; with an earlier pin, what that
+// one holds is stored.
+func TestHandOffOfAFileThatVanishes(t *testing.T) {
+	for _, warm := range []bool{false, true} {
+		s := newScene(t)
+		id := sessionID(1)
+		path := s.write(s.transcript(id), "as it was")
+		if warm {
+			s.handOff(id)
+			s.write("new", "never seen")
+			if err := os.Rename(filepath.Join(s.home, "new"), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restore := durable.SetFault(func(op, p string, after bool) error {
+			if op == "link" && !after {
+				s.remove(path)
+			}
+			return nil
+		})
+		_, err := HandOff(context.Background(), s.spool, s.request(id))
+		restore()
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("warm %v: %v", warm, err)
+		}
+		s.drain()
+		if s.store.has(id, "as it was") != warm {
+			t.Errorf("warm %v: stored %q", warm, s.store.versions[id])
+		}
+		s.wantEmpty("afterwards")
+	}
+}
+
+// PA-12, PA-13: directory and folder come to the worker as they were told, also
+// those of another system, and at any length that a directory may have.
+func TestDirectoryIsKeptAsTold(t *testing.T) {
+	for i, cwd := range []string{
+		`Z:\home\u\p`, `\\wsl.localhost\Ubuntu\home\u\p`, "/mnt/c/Foo/../foo//", `c:\a <b> & "c"`,
+		"/" + strings.Repeat("ü😀/", 580), // 4 KB, the most that Linux takes
+	} {
+		s := newScene(t)
+		id := sessionID(i)
+		s.write(s.transcript(id), "x")
+		r := s.request(id)
+		r.Cwd, r.Folder, r.Event.Cwd = cwd, "-folder-of-"+cwd[:3], cwd
+		if _, err := HandOff(context.Background(), s.spool, r); err != nil {
+			t.Fatal(err)
+		}
+		s.drain()
+		if len(s.store.works) != 1 {
+			t.Fatalf("%q: %d calls of Process", cwd, len(s.store.works))
+		}
+		if w := s.store.works[0]; w.Cwd != cwd || w.Folder != r.Folder || w.Events[0].Cwd != cwd {
+			t.Errorf("%q became %q in %q, the event's %q", cwd, w.Cwd, w.Folder, w.Events[0].Cwd)
+		}
+	}
+}
+
 // A spool that was copied or restored has pins under the numbers of other
 // files. They are kept, under their own.
 func TestHandOffMeetsAForeignPin(t *testing.T) {
@@ -434,7 +493,15 @@ func TestHusk(t *testing.T) {
 }
 
 // SM-06, SM-07: whatever the umask, and the transcript keeps its own mode.
+// Nothing is made in the folder for temporary files.
 func TestSpoolModes(t *testing.T) {
+	public := t.TempDir()
+	t.Setenv("TMPDIR", public)
+	defer func() {
+		if left, err := os.ReadDir(public); err != nil || len(left) > 0 {
+			t.Errorf("temporary files outside of the spool: %v, %v", left, err)
+		}
+	}()
 	for _, umask := range []int{0, 0o022, 0o077, 0o777} {
 		s := newScene(t)
 		id := sessionID(1)
