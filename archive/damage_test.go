@@ -406,3 +406,25 @@ func TestWrongFileHashIsDamaged(t *testing.T) {
 		}
 	}
 }
+
+// A segment that is not there at the first look, because another process is
+// just putting it back, is no damage at the second.
+func TestMissingSegmentIsLookedForTwice(t *testing.T) {
+	r, pieces := damagedStore(t)
+	file := r.segmentFile(pieces[0].segment)
+	must(t, os.Rename(file, file+".away"))
+	looks := 0
+	testMissingHook = func(hash string) {
+		looks++
+		if hash == pieces[0].segment {
+			must(t, os.Rename(file+".away", file))
+		}
+	}
+	defer func() { testMissingHook = nil }()
+	r.read(r.history().Latest())
+	if looks != 1 {
+		t.Errorf("%d second looks", looks)
+	}
+	testMissingHook = nil
+	r.verify()
+}

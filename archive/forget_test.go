@@ -168,6 +168,31 @@ func TestLockWaitsNoLongerThanAsked(t *testing.T) {
 	r.archive()
 }
 
+// An archiver needs the store's lock shared, so that sessions do not wait for
+// each other, and its session's alone.
+func TestArchiversShareTheStore(t *testing.T) {
+	r := newRig(t)
+	lockOf := func(id string) string { return keyedHash(r.store.format.id, id)[:2] }
+	for lockOf(sessionA) == lockOf(sessionB) { // in one store of 256
+		r = newRig(t)
+	}
+	r.file("transcript/x", []byte("x"))
+	unlock, err := r.store.lock(context.Background(), durable.Shared, sessionB)
+	must(t, err)
+	for id, want := range map[string]error{sessionA: nil, sessionB: durable.ErrLocked} {
+		patience := time.Minute
+		if want != nil {
+			patience = 50 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if _, err := r.store.Archive(ctx, r.snapshot(id), r.options()); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
+		cancel()
+	}
+	must(t, unlock())
+}
+
 // Archivers of the same and of other sessions, forgetters and readers at once.
 func TestManyAtOnce(t *testing.T) {
 	r := newRig(t)

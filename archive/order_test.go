@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -80,5 +81,35 @@ func TestOrderOfSyncs(t *testing.T) {
 	}
 	if !last {
 		t.Error("the manifest's folder is not synced")
+	}
+}
+
+// The syncs are one pass for a generation, not one for each of its files.
+func TestSyncsAreOnePass(t *testing.T) {
+	r := newRig(t)
+	r.file("transcript/"+sessionA+".jsonl", []byte("line\n"))
+	r.archive()
+	r.add("transcript/"+sessionA+".jsonl", []byte("more\n"))
+	for i := range 60 {
+		r.file(fmt.Sprintf("session/tool-results/%d.txt", i), fmt.Appendf(nil, "result %d", i))
+	}
+	var mu sync.Mutex
+	n := map[string]int{}
+	restore := durable.SetFault(func(op, path string, after bool) error {
+		if after {
+			mu.Lock()
+			defer mu.Unlock()
+			n[op]++
+		}
+		return nil
+	})
+	g := r.archive().Generation
+	restore()
+	if len(g.Files) != 61 {
+		t.Fatalf("%d files", len(g.Files))
+	}
+	// One segment and one manifest; a new folder for the segment has a sync too.
+	if n["sync"] != 2 || n["syncdir"] > 4 {
+		t.Errorf("%d files and %d folders were synced", n["sync"], n["syncdir"])
 	}
 }

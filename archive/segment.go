@@ -133,12 +133,19 @@ func (s *Store) readSegment(hash string, dst, file []byte) (raw, used []byte, er
 	return raw, file, err
 }
 
+// testMissingHook, if set by a test, is called between the two looks for a
+// segment that is not there.
+var testMissingHook func(hash string)
+
 // readSegmentFile reads a segment's file. If it is missing, it looks once
 // more: another process may just be replacing it.
 func (s *Store) readSegmentFile(hash string, buf []byte) ([]byte, error) {
 	name := filepath.Join(s.root, filepath.FromSlash(segmentPath(hash)))
 	f, err := durable.OpenNow(name)
 	if errors.Is(err, fs.ErrNotExist) {
+		if testMissingHook != nil {
+			testMissingHook(hash)
+		}
 		f, err = durable.OpenNow(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
