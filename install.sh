@@ -43,8 +43,8 @@ wrong() {
 	exit 2
 }
 
-# The hook last: what it starts is there before it.
-programs='session-keeper session-keeper-worker session-end-archive'
+# The hooks last: what they start is there before them.
+programs='session-keeper session-keeper-worker pre-compact-snapshot session-end-archive'
 prefix=
 uninstall=
 purge=
@@ -190,7 +190,7 @@ done
 
 undo="$(quoted "$checkout/install.sh") --uninstall"
 [ "$prefix" = "${HOME:-}/.local" ] || undo="$undo --prefix $(quoted "$prefix")"
-remove="rm -- $(quoted "$bin/session-keeper") $(quoted "$bin/session-keeper-worker") $(quoted "$bin/session-end-archive")"
+remove="rm -- $(quoted "$bin/session-keeper") $(quoted "$bin/session-keeper-worker") $(quoted "$bin/pre-compact-snapshot") $(quoted "$bin/session-end-archive")"
 
 # 4 means: wired, but Claude Code will not run it. The self-test has the last
 # word on that.

@@ -51,7 +51,7 @@ func tell(text string) {
 
 var buildOnce = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "programs folder") // a space, as in many home folders
-	for _, name := range []string{"session-keeper", "session-end-archive", "session-keeper-worker"} {
+	for _, name := range []string{"session-keeper", "session-end-archive", "pre-compact-snapshot", "session-keeper-worker"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../cmd/"+name)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("build %s: %w\n%s", name, err, out)

@@ -39,7 +39,7 @@ func newInstallCmd(a *app) *cobra.Command {
 sessions alone. Where the same command is wired in several files, Claude Code runs
 it once.
 
-From then on each session is archived when it ends. Only entries of ours are
+From then on each session is archived when it ends, and before it is compacted. Only entries of ours are
 added to settings.json, as text: comments, order and layout stay byte for byte,
 and a copy of the file from before is kept. Running it again changes nothing,
 or mends what an older version or another place left behind. An entry of ours
@@ -55,7 +55,7 @@ Exit codes: 0 done; 1 failed, and settings.json is as it was; 2 wrong usage;
 4 wired, but sessions will not be archived until what is named is put right.`,
 		Example: `  session-keeper install --dry-run        show what would change
   session-keeper install
-  session-keeper install --events SessionEnd,Stop
+  session-keeper install --events SessionEnd,PreCompact,Stop
                                           archive after each answer as well`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,7 +85,7 @@ func (a *app) install(ctx context.Context, hook, scope string, events []string, 
 	if err := refusePluginPath(s, hook); err != nil {
 		return err
 	}
-	if err := a.checkPrograms(hook); err != nil {
+	if err := a.checkPrograms(hook, events); err != nil {
 		return err
 	}
 	file, err := a.scopeSettings(s, scope)
@@ -362,14 +362,20 @@ func (a *app) hookPath(named string) (string, error) {
 	return path, nil
 }
 
-// checkPrograms looks whether the hook's program, and the one that it starts,
-// can be run.
-func (a *app) checkPrograms(hook string) error {
-	for _, program := range []string{hook, handoff.WorkerOf(hook)} {
+// checkPrograms looks whether the programs of the events that are to be wired,
+// and the one that they start, can be run.
+func (a *app) checkPrograms(hook string, events []string) error {
+	programs := []string{hook, handoff.WorkerOf(hook)}
+	for _, event := range events {
+		if name := install.Program(event); name != hookName {
+			programs = append(programs, install.Beside(hook, name))
+		}
+	}
+	for _, program := range programs {
 		fi, err := os.Stat(program)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return fail(exitFailed, fmt.Errorf("%s, which the hook starts, is not beside it: %w", handoff.WorkerName, err), "build all programs into one folder (./install.sh does)")
+			return fail(exitFailed, fmt.Errorf("%s is not beside the hook: %w", filepath.Base(program), err), "build all programs into one folder (./install.sh does)")
 		case err != nil:
 			return fail(exitFailed, err)
 		case fi.IsDir(), a.env.GOOS != "windows" && fi.Mode()&0o111 == 0:

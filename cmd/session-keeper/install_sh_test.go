@@ -93,7 +93,7 @@ func TestInstallScript(t *testing.T) {
 	in.wants(out, "Installed "+bin+"/session-keeper", "Installed "+bin+"/session-end-archive",
 		"Made ~/.claude/settings.json", "it works", bin+" is not on your PATH", "To undo all of this:", "install.sh --uninstall --prefix '")
 	entries, err := os.ReadDir(bin)
-	if err != nil || len(entries) != 3 {
+	if err != nil || len(entries) != 4 {
 		t.Errorf("%s holds %v, %v", bin, entries, err)
 	}
 	wired, err := os.ReadFile(settings)
@@ -115,7 +115,7 @@ func TestInstallScript(t *testing.T) {
 
 	in.wants(in.run(0, installScript, "--uninstall", "--prefix", prefix, "--dry-run"), "Would remove "+bin+"/session-keeper")
 	in.wants(in.run(0, installScript, "--uninstall", "--purge", "--prefix", prefix), "Removed ~/.claude/settings.json", "Removed "+bin+"/session-end-archive", "What stays:")
-	for _, gone := range []string{filepath.Join(bin, "session-keeper"), filepath.Join(bin, "session-end-archive"), filepath.Join(bin, "session-keeper-worker"), settings, filepath.Join(in.home, ".local", "state", "session-keeper")} {
+	for _, gone := range []string{filepath.Join(bin, "session-keeper"), filepath.Join(bin, "session-end-archive"), filepath.Join(bin, "session-keeper-worker"), filepath.Join(bin, "pre-compact-snapshot"), settings, filepath.Join(in.home, ".local", "state", "session-keeper")} {
 		if _, err := os.Lstat(gone); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is still there: %v", gone, err)
 		}
@@ -170,7 +170,7 @@ func TestInstallScriptLooseSettings(t *testing.T) { // IN-07, IN-08, IN-09
 	write("{ \"a\": 1 \"b\": 2 }")
 	out = in.run(1, installScript)
 	in.wants(out, "is not valid JSON", "the programs are in place, but the hook could not be wired", "run this again", "or remove the programs: rm -- '"+in.home[:3])
-	if entries, err := os.ReadDir(filepath.Join(in.home, ".local", "bin")); err != nil || len(entries) != 3 {
+	if entries, err := os.ReadDir(filepath.Join(in.home, ".local", "bin")); err != nil || len(entries) != 4 {
 		t.Errorf("programs: %v %v", entries, err)
 	}
 }

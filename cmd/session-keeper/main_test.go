@@ -33,7 +33,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	build := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator), ".", "../session-end-archive", "../session-keeper-worker")
+	build := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator), ".", "../session-end-archive", "../pre-compact-snapshot", "../session-keeper-worker")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)

@@ -44,7 +44,7 @@ func newLab(t *testing.T) *lab {
 		t: t, home: home, hook: filepath.Join(home, "bin", "session-end-archive"), project: filepath.Join(home, "project"),
 		vars: map[string]string{}, managed: filepath.Join(home, "managed.json"), answer: "session-end-archive " + testVersion,
 	}
-	for _, path := range []string{l.hook, l.worker()} {
+	for _, path := range []string{l.hook, l.worker(), l.compact()} {
 		l.write(path, "#!/bin/sh\n")
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
@@ -61,6 +61,7 @@ func newLab(t *testing.T) *lab {
 
 func (l *lab) settings() string { return filepath.Join(l.home, ".claude", "settings.json") }
 func (l *lab) worker() string   { return filepath.Join(l.home, "bin", "session-keeper-worker") }
+func (l *lab) compact() string  { return filepath.Join(l.home, "bin", "pre-compact-snapshot") }
 func (l *lab) state() string    { return filepath.Join(l.home, ".local", "state", "session-keeper") }
 func (l *lab) store() string    { return filepath.Join(l.home, ".local", "share", "session-keeper") }
 
@@ -84,6 +85,8 @@ func (l *lab) world() *World {
 				return l.answer, l.fails
 			case path == l.worker() && len(args) == 1 && args[0] == "-version":
 				return "session-keeper-worker " + testVersion, nil
+			case path == l.compact() && len(args) == 1 && args[0] == "-version":
+				return "pre-compact-snapshot " + testVersion, nil
 			}
 			return "", fmt.Errorf("unexpected run of %s %q", path, args)
 		},
@@ -633,7 +636,7 @@ func TestLive(t *testing.T) {
 	if f := find(run(), "self-test"); f == nil || f.Severity != OK || !strings.Contains(f.Message, "12 ms") {
 		t.Errorf("%+v", f)
 	}
-	if want := []string{"SessionEnd " + install.ShellCommand(l.hook)}; !slices.Equal(tried, want) {
+	if want := []string{"SessionEnd " + install.ShellCommand(l.hook), "PreCompact " + install.ShellCommand(l.compact())}; !slices.Equal(tried, want) {
 		t.Errorf("tried %q, want %q", tried, want)
 	}
 	// The same in the project's settings is the same command.
@@ -643,7 +646,7 @@ func TestLive(t *testing.T) {
 	}
 	l.write(filepath.Join(l.project, ".claude", "settings.json"), string(data))
 	run()
-	if len(tried) != 1 {
+	if len(tried) != 2 {
 		t.Errorf("tried %q", tried)
 	}
 	fails = errors.New("it did not come into the archive")

@@ -45,7 +45,7 @@ func checkLive(ctx context.Context, w *World) []Finding {
 }
 
 // archivingEvents are those at which a session is archived.
-var archivingEvents = []string{"SessionEnd", "Stop", "StopFailure", "SubagentStop"}
+var archivingEvents = []string{"SessionEnd", "Stop", "StopFailure", "SubagentStop", "PreCompact", "PostCompact"}
 
 // speedRuns is over how many runs of each hook the time is taken.
 const speedRuns = 100

@@ -242,7 +242,32 @@ func checkWiring(ctx context.Context, w *World) []Finding {
 		found = append(found, w.checkEntry(h, place)...)
 		found = append(found, w.checkRuns(ctx, h)...)
 	}
-	return append(found, checkTwice(ours)...)
+	found = append(found, checkTwice(ours)...)
+	for _, h := range w.otherEvents() {
+		if notLoaded[h.File] {
+			continue
+		}
+		found = append(found, ok("wired", "%s runs %s (%s, line %d)", h.Event, h.Display(), w.short(h.File), h.Line).at(h.File, h.Line))
+		found = append(found, w.checkRuns(ctx, h)...)
+	}
+	return found
+}
+
+// otherEvents lists what runs of ours in the settings at other events than the
+// end of a session.
+func (w *World) otherEvents() []wired {
+	var ours []wired
+	for _, f := range w.clientSettings() {
+		if f.settings == nil {
+			continue
+		}
+		for _, h := range f.settings.Hooks() {
+			if h.Ours() && h.Event != "SessionEnd" {
+				ours = append(ours, wired{Hook: h, scope: f.scope})
+			}
+		}
+	}
+	return ours
 }
 
 // checkEntry looks for words in an entry that keep it from running.

@@ -19,10 +19,28 @@ import (
 )
 
 // DefaultEvents are the events that an install wires.
-var DefaultEvents = []string{"SessionEnd"}
+var DefaultEvents = []string{"SessionEnd", "PreCompact"}
 
-// Events are those that session-end-archive understands.
-var Events = []string{"SessionEnd", "Stop", "StopFailure", "SubagentStop"}
+// Events are those that our hooks understand.
+var Events = []string{"SessionEnd", "Stop", "StopFailure", "SubagentStop", "PreCompact", "PostCompact"}
+
+// Program returns the name of the hook that is for an event.
+func Program(event string) string {
+	switch event {
+	case "PreCompact", "PostCompact":
+		return "pre-compact-snapshot"
+	}
+	return "session-end-archive"
+}
+
+// Beside returns the path of another program in the folder of one of ours.
+func Beside(program, name string) string {
+	dir := program[:strings.LastIndexAny(program, `/\`)+1]
+	if len(program) > 4 && strings.EqualFold(program[len(program)-4:], ".exe") {
+		name += program[len(program)-4:]
+	}
+	return dir + name
+}
 
 // SettingsName is the name of the user's settings in the client's config
 // folder.
@@ -36,7 +54,7 @@ const LocalSettingsName = "settings.local.json"
 type Options struct {
 	File   string   // the settings file
 	State  string   // our state folder, for the record and the backups
-	Binary string   // absolute path of session-end-archive; Install only
+	Binary string   // absolute path of session-end-archive, with the others beside it; Install only
 	Events []string // Install only; empty means DefaultEvents
 	GOOS   string   // the system that the client runs on
 	Now    time.Time
@@ -69,18 +87,11 @@ func Install(o Options) (*Result, error) {
 	if !utf8.ValidString(o.Binary) {
 		return nil, fmt.Errorf("path of the hook %q is not UTF-8, which settings cannot hold", o.Binary)
 	}
-	w := wiring{command: ShellCommand(o.Binary), events: o.Events}
-	if o.GOOS == "windows" {
-		// There is no sh to count on, so no shell is asked for.
-		w.command, w.args = o.Binary, []string{}
-	}
-	if len(w.events) == 0 {
-		w.events = DefaultEvents
-	}
+	wirings := o.wirings()
 	var fresh *Record // what this run creates
 	had := false      // entries of ours were there before
 	e := o.edit(func(data []byte) ([]byte, bool, error) {
-		result, rec, err := add(data, w)
+		result, rec, err := add(data, wirings...)
 		if err != nil {
 			return nil, false, err
 		}
@@ -95,6 +106,33 @@ func Install(o Options) (*Result, error) {
 		return o.remember(fresh, had, errors.Is(err, fs.ErrNotExist))
 	}
 	return o.run(e)
+}
+
+// wirings says which program is to run at which events.
+func (o Options) wirings() []wiring {
+	events := o.Events
+	if len(events) == 0 {
+		events = DefaultEvents
+	}
+	var all []wiring
+	for _, event := range events {
+		binary := o.Binary
+		if name := Program(event); name != Program("SessionEnd") {
+			binary = Beside(o.Binary, name)
+		}
+		w := wiring{command: ShellCommand(binary)}
+		if o.GOOS == "windows" {
+			// There is no sh to count on, so no shell is asked for.
+			w.command, w.args = binary, []string{}
+		}
+		i := slices.IndexFunc(all, func(have wiring) bool { return have.command == w.command })
+		if i < 0 {
+			i = len(all)
+			all = append(all, w)
+		}
+		all[i].events = append(all[i].events, event)
+	}
+	return all
 }
 
 // Uninstall takes all our entries out of the settings file.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,7 @@ func options(t *testing.T, content []byte) Options {
 	o := Options{
 		File: filepath.Join(home, ".claude", SettingsName), State: filepath.Join(home, "state"),
 		Binary: "/opt/my tools/session-end-archive", GOOS: "linux", Now: testNow,
+		Events: []string{"SessionEnd"},
 	}
 	if content != nil {
 		if err := os.MkdirAll(filepath.Dir(o.File), 0o755); err != nil {
@@ -518,5 +520,56 @@ func TestRead(t *testing.T) {
 	}
 	if s, err := Read(filepath.Join(o.State, "none")); s != nil || err != nil {
 		t.Errorf("missing file: %v %v", s, err)
+	}
+}
+
+// What an install wires unless it is told otherwise: each event runs the hook
+// that is for it, and a second install changes nothing. Uninstall takes all of it
+// out.
+func TestDefaultEvents(t *testing.T) {
+	before := "{\n  \"model\": \"opus\"\n}\n"
+	o := options(t, []byte(before))
+	o.Events = nil
+	want := []string{
+		"SessionEnd '/opt/my tools/session-end-archive' || exit 1",
+		"PreCompact '/opt/my tools/pre-compact-snapshot' || exit 1",
+	}
+	for range 2 {
+		var got []string
+		for _, h := range mustInstall(t, o).Hooks {
+			got = append(got, h.Event+" "+h.Command)
+			if !h.Plain || h.Timeout != "60" || h.Matcher != "" {
+				t.Errorf("%+v", h)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	// An install for fewer events takes none out; one from another place takes
+	// them all over.
+	o.Events = []string{"SessionEnd"}
+	o.Binary = "/usr/bin/session-end-archive"
+	if res := mustInstall(t, o); len(res.Hooks) != 2 || res.Hooks[0].Binary != o.Binary {
+		t.Errorf("%+v", res.Hooks)
+	}
+	o.Events = nil
+	if res := mustInstall(t, o); len(res.Hooks) != 2 || res.Hooks[1].Binary != "/usr/bin/pre-compact-snapshot" {
+		t.Errorf("%+v", res.Hooks)
+	}
+	mustUninstall(t, o)
+	if got := read(t, o.File); got != before {
+		t.Errorf("after uninstall: %q", got)
+	}
+}
+
+func TestBeside(t *testing.T) {
+	for in, want := range map[string]string{
+		"/opt/my tools/session-end-archive": "/opt/my tools/x", `C:\Tools\session-end-archive.exe`: `C:\Tools\x.exe`,
+		"session-end-archive": "x", "./a/session-end-archive.EXE": "./a/x.EXE",
+	} {
+		if got := Beside(in, "x"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
 	}
 }

@@ -215,7 +215,7 @@ func (w wiring) handler() object {
 
 // add puts our entries into the settings text data; nil is a missing file. It
 // returns data itself if nothing needs to change.
-func add(data []byte, w wiring) ([]byte, *Record, error) {
+func add(data []byte, wirings ...wiring) ([]byte, *Record, error) {
 	rec := &Record{}
 	before := data
 	if data == nil {
@@ -234,15 +234,17 @@ func add(data []byte, w wiring) ([]byte, *Record, error) {
 		return nil, nil, err
 	}
 	old := d
-	if d, err = w.heal(d); err != nil {
-		return nil, nil, err
-	}
-	for _, event := range w.events {
-		if len(d.ours(event)) > 0 {
-			continue
-		}
-		if d, err = w.insert(d, event, rec); err != nil {
+	for _, w := range wirings {
+		if d, err = w.heal(d); err != nil {
 			return nil, nil, err
+		}
+		for _, event := range w.events {
+			if len(d.ours(event)) > 0 {
+				continue
+			}
+			if d, err = w.insert(d, event, rec); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	if d.text == old.text {
