@@ -704,6 +704,8 @@ func TestWaitForAnswer(t *testing.T) {
 		{"long ago", stop, now.Add(stopLag), false},
 		{"the clock was set back", stop, now.Add(-time.Hour), false},
 		{"an end", []spool.Event{{Name: "Stop", Time: now}, {Name: "SessionEnd", Time: now}}, now, false},
+		{"a compaction's summariser", []spool.Event{{Name: "PreCompact", Time: now}, {Name: "SubagentStop", Time: now}}, now, true},
+		{"a subagent", []spool.Event{{Name: "SubagentStop", Time: now}}, now, false},
 		{"a compaction", []spool.Event{{Name: "PreCompact", Reason: "auto", Time: now}}, now, true},
 		{"nothing", nil, now, false},
 	} {

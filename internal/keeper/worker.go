@@ -270,10 +270,16 @@ func (w *worker) process(ctx context.Context, work spool.Work) (archived int64, 
 // waitForAnswer waits until the file has what an event at the end of a turn is
 // about.
 func waitForAnswer(ctx context.Context, events []spool.Event, now time.Time) error {
-	if len(events) == 0 || events[len(events)-1].Name != hooklib.NameStop && events[len(events)-1].Name != hooklib.NamePreCompact {
-		return nil
+	if len(events) == 0 || events[len(events)-1].Name == hooklib.NameSessionEnd {
+		return nil // at the end the file has all
 	}
-	wait := stopLag - now.Sub(events[len(events)-1].Time)
+	var wait time.Duration
+	for _, e := range slices.Backward(events) {
+		if e.Name == hooklib.NameStop || e.Name == hooklib.NamePreCompact {
+			wait = stopLag - now.Sub(e.Time)
+			break
+		}
+	}
 	if wait <= 0 || wait > stopLag {
 		return nil
 	}
