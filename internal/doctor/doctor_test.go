@@ -658,7 +658,9 @@ func TestLive(t *testing.T) {
 	if err := os.RemoveAll(l.project); err != nil {
 		t.Fatal(err)
 	}
-	run()
+	if f := find(run(), "self-test-skipped"); f == nil || f.Severity != Note || f.Line != 1 {
+		t.Errorf("%+v", f)
+	}
 	if len(tried) != 0 {
 		t.Errorf("what the user arranged was tried: %q", tried)
 	}
