@@ -39,11 +39,12 @@ func newInstallCmd(a *app) *cobra.Command {
 sessions alone. Where the same command is wired in several files, Claude Code runs
 it once.
 
-From then on each session is archived when it ends, and before it is compacted. Only entries of ours are
-added to settings.json, as text: comments, order and layout stay byte for byte,
-and a copy of the file from before is kept. Running it again changes nothing,
-or mends what an older version or another place left behind. An entry of ours
-that you have arranged yourself, such as one behind "nice", stays as it is.
+From then on each session is archived when it ends, and before it is compacted.
+Only entries of ours are added to settings.json, as text: comments, order and
+layout stay byte for byte, and a copy of the file from before is kept. Running it
+again changes nothing, or mends what an older version or another place left
+behind. An entry of ours that you have arranged yourself, such as one behind
+"nice", stays as it is.
 With comments or trailing commas, Claude Code 2.1.332 loads nothing of the file:
 that, and whatever else keeps Claude Code from running the hook, is named at the
 end and makes the exit code 4.
