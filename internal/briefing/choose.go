@@ -36,7 +36,15 @@ type Verdict struct {
 	Entry
 	Status Status
 	Why    string // for people; "" if it is in whole
-	Length Length // of its text, in full
+}
+
+// Length measures the briefing's text, in full; zero if the file is of no use.
+// Nothing that a session waits for asks this.
+func (v Verdict) Length() Length {
+	if v.Briefing == nil {
+		return Length{}
+	}
+	return Measure(strings.ToValidUTF8(v.Briefing.Body, "\uFFFD"))
 }
 
 // Options say how to choose.
@@ -84,7 +92,6 @@ func Choose(entries []Entry, s Session, o Options) Result {
 			}
 			continue
 		}
-		v.Length = Measure(strings.ToValidUTF8(v.Briefing.Body, "\uFFFD"))
 		if v.Status, v.Why = m.refuse(v.Entry); v.Status != "" {
 			continue
 		}

@@ -223,4 +223,16 @@ func BenchmarkHundred(b *testing.B) {
 			}
 		}
 	})
+	// Large briefings for other places cost a look at their first lines alone.
+	for i := range entries {
+		entries[i].Briefing.Body = strings.Repeat("Ein Satz über die große Straße. ", 600)
+	}
+	session.Dir = "/home/ada/elsewhere"
+	b.Run("elsewhere", func(b *testing.B) {
+		for b.Loop() {
+			if r := Choose(entries, session, Options{Budget: Budget{Limit: DefaultBudget}}); r.Text != "" {
+				b.Fatal("something was chosen")
+			}
+		}
+	})
 }
