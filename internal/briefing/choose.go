@@ -80,7 +80,14 @@ func Choose(entries []Entry, s Session, o Options) Result {
 	}
 	slices.SortStableFunc(r.Verdicts, func(a, b Verdict) int { return compare(a.Entry, b.Entry) })
 
-	m := newMatcher(s)
+	r.pick(newMatcher(s), o)
+	r.place(s, o)
+	return r
+}
+
+// pick gives a status to each briefing that is not for this session.
+func (r *Result) pick(m matcher, o Options) {
+	s := m.Session
 	var trust *Trust
 	texts := map[string]string{}
 	for i := range r.Verdicts {
@@ -123,15 +130,17 @@ func Choose(entries []Entry, s Session, o Options) Result {
 		}
 		texts[v.Briefing.Body] = v.label()
 	}
-	r.place(s, o)
-	return r
+	if m.disk.tired != nil {
+		r.Problems = append(r.Problems, m.disk.tired)
+	}
 }
 
 // place words what was picked. What is to be said once is claimed only after
-// it has found its room; where somebody else claims it at the same moment, it
-// is placed anew without it.
+// it has found its room; where somebody else claims it at the same moment, all
+// is placed anew without it. What then has no room any more gives its claim
+// back: nobody has said it.
 func (r *Result) place(s Session, o Options) {
-	claimed := map[int]bool{}
+	claimed := map[int]bool{} // what was asked for, and whether it was given
 	for {
 		var at []int
 		var blocks []block
@@ -157,23 +166,31 @@ func (r *Result) place(s Session, o Options) {
 				v.Status, v.Why = NoRoom, "the budget has no room for it"
 				continue
 			}
-			if !v.Briefing.Once || o.Memory == nil || s.ID == "" || claimed[i] {
+			if _, asked := claimed[i]; asked || again || !v.Briefing.Once || o.Memory == nil || s.ID == "" {
 				continue
 			}
-			claimed[i] = true
 			first, err := o.Memory.Claim(s.ID, v.key())
 			if err != nil {
 				r.Problems = append(r.Problems, fmt.Errorf("remember that %s was said: %w", v.label(), err))
 			} else if !first {
 				v.Status, v.Why = Said, "it was said in this session, and says once = true"
 				again = true
+				continue
 			}
+			claimed[i] = err == nil
 		}
 		if again {
 			continue
 		}
 		r.Text, r.Length = text, Measure(text)
 		break
+	}
+	for i := range r.Verdicts {
+		if v := &r.Verdicts[i]; claimed[i] && !v.Status.In() {
+			if err := o.Memory.Release(s.ID, v.key()); err != nil {
+				r.Problems = append(r.Problems, fmt.Errorf("forget that %s was said: %w", v.label(), err))
+			}
+		}
 	}
 	for _, v := range r.Verdicts {
 		if v.Status.In() && v.Kind == Personal && v.Briefing.SessionTitle != "" {

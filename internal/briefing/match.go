@@ -1,6 +1,7 @@
 package briefing
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -30,14 +33,11 @@ type matcher struct {
 	Session
 	dir  string      // real, with slashes
 	info os.FileInfo // of dir; nil if it is not there
-
-	// What was asked of the file system: many briefings name the same folders.
-	same  map[string]bool   // whether a path is dir
-	reals map[string]string // paths without links; "" if it is not there
+	disk *disk
 }
 
 func newMatcher(s Session) matcher {
-	m := matcher{Session: s, same: map[string]bool{}, reals: map[string]string{}}
+	m := matcher{Session: s, disk: newDisk(lookTime)}
 	if s.Dir == "" {
 		return m
 	}
@@ -73,18 +73,22 @@ func (m matcher) refuse(e Entry) (Status, string) {
 	}
 	if len(b.Sources) > 0 && !slices.Contains(b.Sources, m.Source) &&
 		(slices.Contains(Sources, m.Source) || !slices.Contains(b.Sources, Startup)) {
-		return OtherSource, fmt.Sprintf("it is for %s, this is %s", strings.Join(b.Sources, ", "), m.Source)
+		return OtherSource, fmt.Sprintf("it is for %s, this is %q", quoted(b.Sources), shorten(m.Source, 80))
 	}
 	if len(b.Branches) > 0 && !slices.ContainsFunc(b.Branches, func(glob string) bool {
-		return m.Branch != "" && doublestar.MatchUnvalidated(glob, m.Branch)
+		return m.Branch != "" && match(glob, distinct(m.Branch))
 	}) {
 		if m.Branch == "" {
 			return OtherBranch, fmt.Sprintf("it is for the branches %s, there is none here", quoted(b.Branches))
 		}
-		return OtherBranch, fmt.Sprintf("it is for the branches %s, this is %q", quoted(b.Branches), m.Branch)
+		return OtherBranch, fmt.Sprintf("it is for the branches %s, this is %q", quoted(b.Branches), shorten(m.Branch, 200))
 	}
 	if len(b.Projects) > 0 && !slices.ContainsFunc(b.Projects, func(glob string) bool { return m.inProject(e, glob) }) {
-		return OtherProject, fmt.Sprintf("it is for %s, this is %q", quoted(b.Projects), m.dir)
+		why := fmt.Sprintf("it is for %s, this is %q", quoted(b.Projects), m.dir)
+		if m.disk.tired != nil {
+			why += "; where its paths lead could not be told, a disk did not answer"
+		}
+		return OtherProject, why
 	}
 	return "", ""
 }
@@ -112,12 +116,13 @@ func (m matcher) inProject(e Entry, pattern string) bool {
 		if m.Env.Home == "" {
 			return false
 		}
-		pattern = escapeGlob(filepath.ToSlash(filepath.Clean(m.Env.Home))) + rest
+		home := strings.TrimSuffix(filepath.ToSlash(filepath.Clean(m.Env.Home)), "/")
+		pattern = cmp.Or(escapeGlob(home)+rest, "/")
 	}
 	if len(pattern) > 1 {
 		pattern = strings.TrimSuffix(pattern, "/")
 	}
-	if doublestar.MatchUnvalidated(fold(pattern), fold(m.dir)) {
+	if matchDir(pattern, m.dir) {
 		return true
 	}
 	base, rest := pattern, ""
@@ -125,39 +130,48 @@ func (m matcher) inProject(e Entry, pattern string) bool {
 		base, rest = doublestar.SplitPattern(pattern)
 	}
 	base = unescapeGlob(base)
+	at := m.disk.look(base)
 	if rest == "" {
-		return m.isDir(base)
+		return at.info != nil && m.info != nil && os.SameFile(at.info, m.info)
 	}
-	real := m.real(base)
-	if real == "" {
+	if at.real == "" {
 		return false
 	}
-	pattern = strings.TrimSuffix(escapeGlob(filepath.ToSlash(real)), "/") + "/" + rest
-	return doublestar.MatchUnvalidated(fold(pattern), fold(m.dir))
+	return matchDir(strings.TrimSuffix(escapeGlob(filepath.ToSlash(at.real)), "/")+"/"+rest, m.dir)
 }
 
-// isDir tells whether path is the session's directory by another name.
-func (m matcher) isDir(path string) bool {
-	same, known := m.same[path]
-	if !known {
-		info, err := os.Stat(filepath.FromSlash(path))
-		same = err == nil && m.info != nil && os.SameFile(info, m.info)
-		m.same[path] = same
+func matchDir(pattern, dir string) bool { return match(fold(distinct(pattern)), fold(distinct(dir))) }
+
+// match matches a glob against a name with slashes in it.
+func match(pattern, name string) bool {
+	// The library lets [^a] stand for a slash too.
+	if !strings.Contains(pattern, "**") && strings.Count(pattern, "/") != strings.Count(name, "/") {
+		return false
 	}
-	return same
+	return doublestar.MatchUnvalidated(pattern, name)
 }
 
-// real resolves the links of path; "" if it is not there.
-func (m matcher) real(path string) string {
-	real, known := m.reals[path]
-	if !known {
-		var err error
-		if real, err = filepath.EvalSymlinks(filepath.FromSlash(path)); err != nil {
-			real = "" // what is not there holds no session
+// distinct gives bytes that are no UTF-8 a character each, the last ones that
+// there are. The library takes all such bytes, and U+FFFD, for the same.
+func distinct(path string) string {
+	const first = unicode.MaxRune - 0x7f // for the byte 0x80
+	isTaken := func(r rune) bool { return r >= first }
+	if utf8.ValidString(path) && !strings.ContainsFunc(path, isTaken) {
+		return path
+	}
+	var out strings.Builder
+	for i := 0; i < len(path); {
+		r, size := utf8.DecodeRuneInString(path[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			r = first + rune(path[i]) - 0x80
+		case isTaken(r):
+			out.WriteByte(0) // which no path holds
 		}
-		m.reals[path] = real
+		out.WriteRune(r)
+		i += size
 	}
-	return real
+	return out.String()
 }
 
 // isRooted tells whether a pattern stands for itself: absolute, or from ~ on.
@@ -185,11 +199,11 @@ func escapeGlob(path string) string {
 		return path
 	}
 	var out strings.Builder
-	for _, r := range path {
-		if strings.ContainsRune(wildcards, r) {
+	for i := 0; i < len(path); i++ { // bytes: a path need not be UTF-8
+		if strings.IndexByte(wildcards, path[i]) >= 0 {
 			out.WriteByte('\\')
 		}
-		out.WriteRune(r)
+		out.WriteByte(path[i])
 	}
 	return out.String()
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/session-keeper/session-keeper/internal/durable"
@@ -20,6 +21,8 @@ type Memory interface {
 	// Claim notes that key is said in session, and tells whether this call was
 	// the first to do so, of all processes.
 	Claim(session, key string) (bool, error)
+	// Release takes back a claim of this process: it was not said after all.
+	Release(session, key string) error
 }
 
 // SaidFolder is a [Memory] in a folder of the state: a folder for each session, an
@@ -56,17 +59,39 @@ func (d SaidFolder) Claim(session, key string) (bool, error) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		switch {
 		case err == nil:
-			return true, f.Close()
+			return true, errors.Join(ownMode(f), f.Close())
 		case errors.Is(err, fs.ErrExist):
 			return false, nil
 		case !errors.Is(err, fs.ErrNotExist) || try == 3:
 			return false, err
 		}
 		// The folder is not there yet, or was swept a moment ago.
-		if err := durable.MkdirAll(dir); err != nil {
+		err = durable.Mkdir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = durable.MkdirAll(dir)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
+}
+
+// ownMode gives a new file its mode, which the umask may have narrowed.
+func ownMode(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm() == 0o600 {
+		return err
+	}
+	return f.Chmod(0o600)
+}
+
+// Release removes the file for key.
+func (d SaidFolder) Release(session, key string) error {
+	err := os.Remove(filepath.Join(d.session(session), hashed(key)))
+	if missing(err) {
+		return nil
+	}
+	return err
 }
 
 // Forget leaves no trace of a session.
@@ -83,26 +108,25 @@ func (d SaidFolder) Sweep(now time.Time) (int, error) {
 		return 0, err
 	}
 	removed := 0
+	var failed []error // one that stays does not keep the others
 	for _, s := range sessions {
 		if !isHashed(s.Name()) || !s.IsDir() {
 			continue
 		}
 		info, err := s.Info()
-		if missing(err) {
-			continue
+		if err == nil {
+			if now.Sub(info.ModTime()) <= keepSaid {
+				continue
+			}
+			if err = os.RemoveAll(filepath.Join(string(d), s.Name())); err == nil {
+				removed++
+			}
 		}
-		if err != nil {
-			return removed, err
+		if err != nil && !missing(err) {
+			failed = append(failed, fmt.Errorf("sweep: %w", err))
 		}
-		if now.Sub(info.ModTime()) <= keepSaid {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(string(d), s.Name())); err != nil {
-			return removed, fmt.Errorf("sweep: %w", err)
-		}
-		removed++
 	}
-	return removed, nil
+	return removed, errors.Join(failed...)
 }
 
 // isHashed tells whether a name is one that hashed makes.
@@ -121,3 +145,5 @@ func (r readOnly) Claim(session, key string) (bool, error) {
 	said, err := r.Said(session, key)
 	return !said, err
 }
+
+func (r readOnly) Release(session, key string) error { return nil }
