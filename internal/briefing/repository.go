@@ -16,7 +16,13 @@ const maxClimb = 64
 //
 // The branch is empty when HEAD is on none, and where it lies in another form
 // than a file (reftable).
+//
+// A folder .git without a HEAD in it is none of Git's, which looks further up
+// as well.
 func FindRepository(dir string) (root, branch string) {
+	if dir == "" {
+		return "", ""
+	}
 	dir = RealDir(dir)
 	at := dir
 	for range maxClimb {
@@ -24,7 +30,9 @@ func FindRepository(dir string) (root, branch string) {
 		if info, err := os.Stat(git); err == nil {
 			switch {
 			case info.IsDir():
-				return at, branchOf(git)
+				if _, err := os.Lstat(filepath.Join(git, "HEAD")); err == nil {
+					return at, branchOf(git)
+				}
 			case info.Mode().IsRegular(): // a worktree or a submodule
 				if target, ok := strings.CutPrefix(firstLine(git), "gitdir:"); ok {
 					target = filepath.FromSlash(strings.TrimSpace(target))
