@@ -270,8 +270,6 @@ func TestHookRuns(t *testing.T) { // PL-08: a program that lost its bit is named
 	l.want("hook-not-checked", Note, "not an absolute path")
 }
 
-// SE-05, SE-20: the client's rule for the time of a SessionEnd hook, as
-// measured on 2.1.332.
 // Blocked gives what keeps a wired hook from archiving, and nothing else.
 func TestBlocked(t *testing.T) {
 	l := newLab(t)
@@ -291,6 +289,13 @@ func TestBlocked(t *testing.T) {
 		`{ /* */ ` + hooks:                            "settings-not-strict",
 		`{"cleanupPeriodDays":0,` + hooks:             "retention-invalid",
 		`{"disableAllHooks":true,` + hooks:            "hooks-disabled",
+		`{"model":1,` + hooks:                         "settings-wrong-type",
+		`{"model":null,` + hooks:                      "settings-wrong-type",
+		`{"disableAllHooks":"no",` + hooks:            "settings-wrong-type",
+		`{"permissions":{"allow":"x"},` + hooks:       "settings-wrong-type",
+		`{"permissions":{"allow":["x"]},` + hooks:     "",
+		`{"env":{"A":1},` + hooks:                     "",
+		`{"zz":1,` + hooks:                            "",
 		`{"env":{"SESSION_KEEPER":"off"},` + hooks:    "switched-off",
 		`{"cleanupPeriodDays":3,"model":"x",` + hooks: "",
 		`{}`: "not-wired",
@@ -303,6 +308,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
+// SE-05, SE-20: the client's rule for the time of a SessionEnd hook, as
+// measured on 2.1.332.
 func TestBudget(t *testing.T) {
 	for _, test := range []struct {
 		timeout, env float64

@@ -214,6 +214,15 @@ func checkWiring(ctx context.Context, w *World) []Finding {
 				"%s, line %d, is not strict JSON; Claude Code ignores the whole file, hooks included", w.short(f.file), line).at(f.file, line))
 		}
 	}
+	for _, f := range files {
+		if f.settings == nil || notLoaded[f.file] {
+			continue
+		}
+		if wrong := w.checkTypes(f); len(wrong) > 0 {
+			notLoaded[f.file] = true
+			found = append(found, wrong...)
+		}
+	}
 	found = append(found, checkDisabled(files)...)
 	if w.clientDir() == "" {
 		return append(found, problem("no-client-folder", "set HOME or CLAUDE_CONFIG_DIR", "the client's config folder is not known"))
