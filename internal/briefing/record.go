@@ -26,6 +26,7 @@ func parseRecord(data []byte) ([]string, error) {
 		return w.object(func(folder string) error {
 			yes := false
 			if !w.at('{') {
+				trusted[folder] = false // whatever the same name said before
 				return w.skip()
 			}
 			err := w.object(func(key string) error {
