@@ -40,17 +40,17 @@ func CheckTrust(root, list, clientRecord string) Trust {
 		problems = append(problems, err)
 	}
 	if folder, ok := above(root, ours); ok {
-		return Trust{Trusted: true, By: "user", Folder: folder, Why: "the user trusts " + folder, Problems: problems}
+		return Trust{Trusted: true, By: "user", Folder: folder, Why: fmt.Sprintf("the user trusts %q", folder), Problems: problems}
 	}
 	theirs, err := clientTrusts(clientRecord)
 	if err != nil {
 		problems = append(problems, err)
 	}
 	if folder, ok := above(root, theirs); ok {
-		return Trust{Trusted: true, By: "client", Folder: folder, Why: "Claude Code trusts " + folder, Problems: problems}
+		return Trust{Trusted: true, By: "client", Folder: folder, Why: fmt.Sprintf("Claude Code trusts %q", folder), Problems: problems}
 	}
 	return Trust{
-		Why:      fmt.Sprintf("neither Claude Code nor \"session-keeper briefing trust\" trusts %s", root),
+		Why:      fmt.Sprintf("neither Claude Code nor \"session-keeper briefing trust\" trusts %q", root),
 		Problems: problems,
 	}
 }
@@ -59,7 +59,8 @@ func CheckTrust(root, list, clientRecord string) Trust {
 func above(root string, folders []string) (string, bool) {
 	names := make(map[string]bool, len(folders))
 	for _, folder := range folders {
-		if filepath.IsAbs(filepath.FromSlash(folder)) {
+		// What ".." after a link means only the file system could tell.
+		if filepath.IsAbs(filepath.FromSlash(folder)) && !slices.Contains(strings.Split(filepath.ToSlash(folder), "/"), "..") {
 			names[folderKey(folder)] = true
 		}
 	}
@@ -152,10 +153,10 @@ func RemoveTrust(ctx context.Context, list, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	names := []string{abs, RealDir(abs)}
+	names := []string{folderKey(abs), folderKey(RealDir(abs))}
 	was := false
 	err = changeList(ctx, list, func(folders []string) []string {
-		kept := slices.DeleteFunc(slices.Clone(folders), func(f string) bool { return slices.Contains(names, f) })
+		kept := slices.DeleteFunc(slices.Clone(folders), func(f string) bool { return slices.Contains(names, folderKey(f)) })
 		was = len(kept) < len(folders)
 		return kept
 	})
@@ -164,7 +165,13 @@ func RemoveTrust(ctx context.Context, list, dir string) (bool, error) {
 
 // changeList replaces the list as one step, so that two commands at once lose
 // nothing. A list that cannot be read is not replaced.
+//
+// Where the list is a link, as those have it who keep their settings elsewhere,
+// the file that it leads to is replaced.
 func changeList(ctx context.Context, list string, change func([]string) []string) (err error) {
+	if real, err := filepath.EvalSymlinks(list); err == nil {
+		list = real
+	}
 	if err := durable.MkdirAll(filepath.Dir(list)); err != nil {
 		return err
 	}
@@ -193,13 +200,14 @@ func changeList(ctx context.Context, list string, change func([]string) []string
 
 // ClientRecord is the file in which the client notes, among much else, which
 // folders a person trusts: .claude.json in CLAUDE_CONFIG_DIR, without it in the
-// home directory (observed on 2.1.332). It is "" where neither is known.
+// home directory (observed on 2.1.332). It is "" where neither is known as an
+// absolute path: a relative one would have a repository speak for itself.
 func ClientRecord(env config.Env) string {
 	dir := env.Home
 	if configured := env.Getenv("CLAUDE_CONFIG_DIR"); configured != "" {
 		dir = configured
 	}
-	if dir == "" {
+	if !filepath.IsAbs(dir) {
 		return ""
 	}
 	return filepath.Join(dir, ".claude.json")
