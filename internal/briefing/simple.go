@@ -30,7 +30,11 @@ func simpleTOML(front string) (map[string]any, bool) {
 	}
 	values := map[string]any{}
 	for line := range strings.Lines(front) {
-		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if whole, ok := strings.CutSuffix(line, "\r\n"); ok {
+			line = whole
+		} else {
+			line = strings.TrimSuffix(line, "\n")
+		}
 		for i := 0; i < len(line); i++ {
 			if line[i] < ' ' && line[i] != '\t' || line[i] == 0x7f {
 				return nil, false
