@@ -119,8 +119,8 @@ func TestDirectoriesWithOneFolderName(t *testing.T) {
 		entries = append(entries, again)
 	}
 	for _, dir := range dirs {
-		if runtime.GOOS == "darwin" && strings.HasPrefix(strings.ToLower(dir), "a.b") || runtime.GOOS == "darwin" && strings.HasPrefix(dir, "caf") {
-			continue // one directory for the file system
+		if runtime.GOOS != "linux" && (strings.EqualFold(dir, "a.b") || strings.HasPrefix(dir, "caf")) {
+			continue // may be one directory for the file system
 		}
 		r := Choose(entries, Session{Dir: filepath.Join(top, filepath.FromSlash(dir)), Now: day}, wide)
 		if !strings.Contains(r.Text, Clean("Secret of <"+dir+">")) {
@@ -146,7 +146,7 @@ func TestProjectLinks(t *testing.T) {
 	link(t, "home", filepath.Join(top, "me"))
 	link(t, "loop", filepath.Join(top, "loop"))
 	link(t, filepath.Join("data", "other"), filepath.Join(top, "[odd]"))
-	at := func(path string) string { return filepath.Join(top, filepath.FromSlash(path)) }
+	at := func(path string) string { return filepath.ToSlash(filepath.Join(top, filepath.FromSlash(path))) }
 	for _, test := range []struct {
 		dir, pattern string
 		want         bool
@@ -168,7 +168,7 @@ func TestProjectLinks(t *testing.T) {
 		{"data/app", escapeGlob(at("[odd]")) + "/**", false},
 		{"none", at("data/app"), false},
 	} {
-		if got := matches(t, at("me"), at(test.dir), filepath.ToSlash(test.pattern)); got != test.want {
+		if got := matches(t, at("me"), at(test.dir), test.pattern); got != test.want {
 			t.Errorf("%q for %q: %v", test.pattern, test.dir, got)
 		}
 	}
